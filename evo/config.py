@@ -135,12 +135,12 @@ def load_config(path: Path, overrides: tuple[str, ...] = ()) -> RunConfig:
     config = make_config(data, str(path))
 
     def base(key: str) -> Path:
-        given = any(f"{key}.".startswith(f"{override.partition('=')[0]}.") for override in overrides)
-        return Path() if given else file.parent
+        is_override = any(f"{key}.".startswith(f"{override.partition('=')[0]}.") for override in overrides)
+        return Path() if is_override else file.parent
 
     def absolute(key: str, value: str) -> str:
-        found = find_task(value, base(key)) if key == "task" else base(key).joinpath(value)
-        return str(found.resolve())
+        target = find_task(value, base(key)) if key == "task" else base(key).joinpath(value)
+        return str(target.resolve())
 
     return _with_paths(config, absolute)
 
@@ -164,10 +164,10 @@ def _with_paths(config: RunConfig, change: Callable[[str, str], str]) -> RunConf
     }
     initial = config.search.initial
     if initial.programs:
-        places = [change("search.initial.programs", entry) for entry in initial.programs]
-        programs = [place if exists(Path(place)) else entry for place, entry in zip(places, initial.programs, strict=True)]
-        found = initial.model_copy(update={"programs": programs})
-        changes["search"] = config.search.model_copy(update={"initial": found})
+        program_paths = [change("search.initial.programs", entry) for entry in initial.programs]
+        programs = [path if exists(Path(path)) else entry for path, entry in zip(program_paths, initial.programs, strict=True)]
+        changed_initial = initial.model_copy(update={"programs": programs})
+        changes["search"] = config.search.model_copy(update={"initial": changed_initial})
     if config.program.instruction_set not in SHIPPED:
         instruction_set = change("program.instruction_set", config.program.instruction_set)
         changes["program"] = config.program.model_copy(update={"instruction_set": instruction_set})
@@ -175,8 +175,8 @@ def _with_paths(config: RunConfig, change: Callable[[str, str], str]) -> RunConf
     farm = config.evaluation.farm
     if farm:
         paths = {"keys": farm.keys, "server_file": farm.server_file}
-        found_paths = {name: change(f"evaluation.farm.{name}", path) for name, path in paths.items() if path}
-        evaluation["farm"] = farm.model_copy(update=found_paths)
+        changed_paths = {name: change(f"evaluation.farm.{name}", path) for name, path in paths.items() if path}
+        evaluation["farm"] = farm.model_copy(update=changed_paths)
     cluster = config.evaluation.cluster
     if cluster and cluster.tls:
         files = {name: change(f"evaluation.cluster.tls.{name}", file) for name, file in cluster.tls.model_dump().items()}
@@ -238,12 +238,12 @@ _DEFAULT = object()
 
 def first_difference(old: Any, new: Any, key: str = "") -> str | None:
     """The first key, dotted, at which two identities differ, with both values; None if they are equal."""
-    old, new = ({} if one is _DEFAULT and isinstance(other, dict) else one for one, other in ((old, new), (new, old)))
+    old, new = ({} if mine is _DEFAULT and isinstance(theirs, dict) else mine for mine, theirs in ((old, new), (new, old)))
     if isinstance(old, dict) and isinstance(new, dict):
         for name in [*old, *(name for name in new if name not in old)]:
-            found = first_difference(old.get(name, _DEFAULT), new.get(name, _DEFAULT), f"{key}.{name}" if key else name)
-            if found:
-                return found
+            difference = first_difference(old.get(name, _DEFAULT), new.get(name, _DEFAULT), f"{key}.{name}" if key else name)
+            if difference:
+                return difference
         return None
     both_nan = old != old and new != new
     now, was = ("the default" if value is _DEFAULT else json.dumps(value) for value in (new, old))

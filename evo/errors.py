@@ -52,7 +52,7 @@ class UserError(Exception):
 
 @contextmanager
 def located(*place: object) -> Iterator[None]:
-    """Puts a place in front of a UserError's."""
+    """Puts a location in front of a UserError's."""
     try:
         yield
     except UserError as error:
@@ -62,13 +62,13 @@ def located(*place: object) -> Iterator[None]:
 
 @contextmanager
 def renamed(names: Mapping[str, str]) -> Iterator[None]:
-    """Gives places of a UserError other names: a file or folder by its path, a key with all behind it."""
+    """Renames files, folders and keys in the location of a UserError; what follows them stays."""
     try:
         yield
     except UserError as error:
         for old, new in names.items():
             error.place = tuple(
-                new + each[len(old) :] if each == old or each.startswith((f"{old}/", f"{old}:")) else each for each in error.place
+                new + part[len(old) :] if part == old or part.startswith((f"{old}/", f"{old}:")) else part for part in error.place
             )
         raise
 
@@ -125,25 +125,25 @@ _BEHIND = 0.2  # how far behind the nearest another near name may be
 def near_names(name: str, known: Iterable[str]) -> list[str]:
     """The names that someone who wrote `name` may have meant, the likeliest first; at most three.
 
-    Similar is what difflib's ratio says, or, if that is more, the mean over the parts of `name`, between `_` or `.`, of
-    each one's best ratio with a part of the other: `add_f32` is near `add_ftz_f32`.
+    Similarity is difflib's ratio or, if greater, the mean over the parts of `name`, between `_` or `.`, of each part's best
+    ratio with a part of the other: `add_f32` is near `add_ftz_f32`.
     """
     from difflib import SequenceMatcher
 
-    def ratio(one: str, two: str) -> float:
-        return SequenceMatcher(None, one, two, autojunk=False).ratio()
+    def ratio(left: str, right: str) -> float:
+        return SequenceMatcher(None, left, right, autojunk=False).ratio()
 
-    given = name.lower().replace(".", "_")
-    parts = [part for part in given.split("_") if part]
+    wanted = name.lower().replace(".", "_")
+    parts = [part for part in wanted.split("_") if part]
     scored = []
-    for other in dict.fromkeys(known):
-        lower = other.lower().replace(".", "_")
-        whole = ratio(given, lower)
-        by_part = [max(ratio(part, each) for each in lower.split("_")) for part in parts]
-        scored.append((-max(whole, sum(by_part) / max(len(by_part), 1)), -whole, other))
+    for candidate in dict.fromkeys(known):
+        lower = candidate.lower().replace(".", "_")
+        whole = ratio(wanted, lower)
+        by_part = [max(ratio(part, known_part) for known_part in lower.split("_")) for part in parts]
+        scored.append((-max(whole, sum(by_part) / max(len(by_part), 1)), -whole, candidate))
     scored.sort()
     least = _NEAR if len(scored) > MAX_LISTED else _CLEARLY_NEAR
-    return [other for score, _, other in scored[:_MAX_NEAR] if -score >= max(least, -scored[0][0] - _BEHIND)]
+    return [candidate for score, _, candidate in scored[:_MAX_NEAR] if -score >= max(least, -scored[0][0] - _BEHIND)]
 
 
 def suggestion(name: str, known: Iterable[str]) -> str | None:

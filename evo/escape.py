@@ -9,8 +9,8 @@ from typing import Any
 
 
 def printable(text: str) -> str:
-    """For terminals, and the beginning of all others: control characters and what hides or turns text become their codes."""
-    return "".join(each if each.isprintable() or each in "\n\t" else ascii(each)[1:-1] for each in text)
+    """Text for terminals, which the others build on: control characters, and those that hide or turn text, become codes."""
+    return "".join(character if character.isprintable() or character in "\n\t" else ascii(character)[1:-1] for character in text)
 
 
 def comment_lines(text: str, mark: str) -> list[str]:

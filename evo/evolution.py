@@ -88,18 +88,18 @@ def evolve(
     stop = {"seconds": seconds, "generations": generations, "evaluations": evaluations, "objective": objective}
     sections = {"program": program, "search": search, "evaluation": evaluation, "stop": stop}
     callbacks = _callbacks(on_generation, "evolve")
-    found = _search_of("evolve", task, task_options, vocabulary, archive, guesses, {"seed": seed, **sections})
+    live_search = _search_of("evolve", task, task_options, vocabulary, archive, guesses, {"seed": seed, **sections})
     metrics: list[dict[str, Any]] = []
     quarantine: dict[str, dict[str, Any]] = {}
 
     def execute(on_step: OnStep, interrupted: Interrupted) -> str:
-        for _ in found.generations(on_step, interrupted, Journal(metrics.append, quarantine.setdefault)):
+        for _ in live_search.generations(on_step, interrupted, Journal(metrics.append, quarantine.setdefault)):
             pass
-        return str(found.stop_reason)
+        return str(live_search.stop_reason)
 
-    with closing(found.problem):
-        reason = _execute(found, execute, callbacks, progress)
-        return Result(found, metrics, reason, environment(found.problem), quarantine)
+    with closing(live_search.problem):
+        reason = _execute(live_search, execute, callbacks, progress)
+        return Result(live_search, metrics, reason, environment(live_search.problem), quarantine)
 
 
 def resume(
@@ -234,7 +234,7 @@ def _search_of(
     for name, value, section in (("vocabulary", vocabulary, "program"), ("archive", archive, "search")):
         if value is not None and name in data[section]:
             raise UserError(f"{name} and {section}.{name} are the same; give one of them", caller)
-    known_programs, places = _texts_of(guesses, caller)
+    known_programs, locations = _texts_of(guesses, caller)
     if known_programs:
         initial = _section(data["search"].get("initial"), caller, "search.initial")
         if initial.get("programs"):
@@ -250,7 +250,7 @@ def _search_of(
         data["program"]["vocabulary"] = {"instructions": _instructions_for(known, data["program"])}
     if "archive" not in data["search"]:
         data["search"]["archive"] = {"dims": [max(2, round(NUM_CELLS ** (1 / len(known.measures))))] * len(known.measures)}
-    with renamed({f"{INITIAL_PROGRAMS}.{number}": place for number, place in enumerate(places)}):
+    with renamed({f"{INITIAL_PROGRAMS}.{number}": location for number, location in enumerate(locations)}):
         return make_search(caller, data, made if isinstance(made, Task) else None)
 
 
@@ -273,9 +273,9 @@ def _execute(
     return (ended_by or [reason])[0]
 
 
-def _made(task: Task | type[Task] | str | Path, given: Section | None, caller: str) -> tuple[Task | Path, dict[str, Any]]:
-    """The task, or its folder, and the options that it is made with."""
-    options = _section(given, caller, "task_options")
+def _made(task: Task | type[Task] | str | Path, section: Section | None, caller: str) -> tuple[Task | Path, dict[str, Any]]:
+    """The task, or its folder, and its options."""
+    options = _section(section, caller, "task_options")
     if options and isinstance(task, Task):
         raise UserError("task_options are for a class or a folder; this task is made already", caller)
     if inspect.isclass(task) and issubclass(task, Task):
@@ -293,11 +293,11 @@ def _section(value: Section | None, caller: str, name: str) -> dict[str, Any]:
     return dict(value or {})
 
 
-def _callbacks(given: Callback | Sequence[Callback], caller: str) -> list[Callback]:
-    callbacks = list(given) if isinstance(given, Iterable) else [given]
+def _callbacks(argument: Callback | Sequence[Callback], caller: str) -> list[Callback]:
+    callbacks = list(argument) if isinstance(argument, Iterable) else [argument]
     if not all(map(callable, callbacks)):
         raise UserError(
-            f"must be a function of a Generation, or a list of such functions, got {given!r}", caller, "on_generation"
+            f"must be a function of a Generation, or a list of such functions, got {argument!r}", caller, "on_generation"
         )
     return callbacks
 
@@ -336,36 +336,36 @@ def make_search(caller: str, data: dict[str, Any], task: Task | None) -> Search:
 
 
 def _texts_of(guesses: Guess | Sequence[Guess], caller: str) -> tuple[list[str], list[str]]:
-    """Guesses as entries of `search.initial.programs`, and what messages call each."""
+    """Guesses as entries of `search.initial.programs`, and the name of each in messages."""
     named: list[tuple[str, Any]] = [("guesses", guesses)]
     if isinstance(guesses, Iterable) and not isinstance(guesses, str):
         named = [(f"guesses[{number}]", guess) for number, guess in enumerate(guesses)]
-    texts, places = [], []
-    for place, guess in named:
+    texts, locations = [], []
+    for location, guess in named:
         if isinstance(guess, Result):
             language = guess.search.problem.language
-            found = [format_program(language, words) for words in guess.search.elites().solution]
+            new_texts = [format_program(language, words) for words in guess.search.elites().solution]
         elif isinstance(guess, Path):
             if not guess.exists():
-                raise UserError("no such file or folder", caller, place, guess)
-            found = [str(guess.absolute())]
+                raise UserError("no such file or folder", caller, location, guess)
+            new_texts = [str(guess.absolute())]
         elif isinstance(guess, str):
-            found = [guess]
+            new_texts = [guess]
         else:
             raise UserError(
-                f"a guess is a formula or a program as text, a path or a Result, got {type(guess).__name__}", caller, place
+                f"a guess is a formula or a program as text, a path or a Result, got {type(guess).__name__}", caller, location
             )
-        texts += found
-        places += [place] * len(found)
-    return texts, places
+        texts += new_texts
+        locations += [location] * len(new_texts)
+    return texts, locations
 
 
 def _plain(value: Any) -> Any:
-    """The same without NumPy, tuples, Dask's clients and other mappings than dicts, which configs refuse."""
+    """Converts NumPy values, tuples, Dask's clients and mappings other than dicts, which configs refuse."""
     if isinstance(value, Mapping):
-        return {name: _plain(each) for name, each in value.items()}
+        return {name: _plain(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
+        return [_plain(item) for item in value]
     if type(value).__module__.partition(".")[0] == "distributed":
         from evo.evaluate.dask_client import address_of
 

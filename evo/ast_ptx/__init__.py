@@ -89,8 +89,8 @@ class AstPTX:
                 raise ValueError(f"{what} '{twice[0]}': the name is used twice")
         for instruction in self.instructions:
             if not 0 <= instruction.num_args <= MAX_INSTRUCTION_ARGS:
-                told = f"{instruction.num_args} operands, expected 0 to {MAX_INSTRUCTION_ARGS}"
-                raise ValueError(f"instruction {instruction.ptx}: {told}")
+                reason = f"{instruction.num_args} operands, expected 0 to {MAX_INSTRUCTION_ARGS}"
+                raise ValueError(f"instruction {instruction.ptx}: {reason}")
             if not re.fullmatch(r"[A-Za-z0-9_.:]+", instruction.ptx):
                 raise ValueError(f"instruction {instruction.ptx!r}: expected a name such as add.ftz.f32")
         self._input_indices = {name: index for index, name in enumerate(self.inputs)}
@@ -185,13 +185,13 @@ class AstPTX:
     def _interpreted(self, table: Words, inputs: Mapping[str, ArrayLike]) -> NDArray[np.float32]:
         if unknown := [name for name in inputs if name not in self._input_indices]:
             raise ValueError(f"input '{unknown[0]}': unknown, {did_you_mean(unknown[0], self.inputs)}")
-        given = {name: _as_f32(name, values) for name, values in inputs.items()}
+        input_arrays = {name: _as_f32(name, values) for name, values in inputs.items()}
         try:
-            shape = np.broadcast_shapes(*(values.shape for values in given.values()))
+            shape = np.broadcast_shapes(*(values.shape for values in input_arrays.values()))
         except ValueError:
-            shapes = ", ".join(f"{name} {values.shape}" for name, values in given.items())
+            shapes = ", ".join(f"{name} {values.shape}" for name, values in input_arrays.items())
             raise ValueError(f"inputs: shapes that do not broadcast to one: {shapes}") from None
-        points = {name: np.broadcast_to(values, shape).ravel() for name, values in given.items()}
+        points = {name: np.broadcast_to(values, shape).ravel() for name, values in input_arrays.items()}
         num_points = int(np.prod(shape, dtype=np.intp))
         arrays = [points.get(name) for name in self.inputs]
         routines = [self._as_interpreted(words) for words in self._routine_words]
@@ -221,39 +221,41 @@ class AstPTX:
             ]
         )
 
-    def _encoded(self, program: Sequence[Element], place: str) -> Words:
-        words = [self._word(element, f"{place}word {index}") for index, element in enumerate(program)]
+    def _encoded(self, program: Sequence[Element], prefix: str) -> Words:
+        words = [self._word(element, f"{prefix}word {index}") for index, element in enumerate(program)]
         return np.array([*words, int(WordType.RETURN)], np.uint64)
 
-    def _word(self, element: Element, place: str) -> int:
+    def _word(self, element: Element, location: str) -> int:
         if isinstance(element, Instruction):
             index = self._instruction_indices.get(element)
             if index is None:
-                raise ValueError(f"{place}: {element.ptx} with {element.num_args} operands is not among the instructions")
+                raise ValueError(f"{location}: {element.ptx} with {element.num_args} operands is not among the instructions")
             return WordType.PTX_INSTRUCTION | element.num_args << 16 | index << 32
         if isinstance(element, Register):
             if element.name not in self._input_indices:
-                raise ValueError(f"{place}: register '{element.name}' is not an input, {did_you_mean(element.name, self.inputs)}")
+                raise ValueError(
+                    f"{location}: register '{element.name}' is not an input, {did_you_mean(element.name, self.inputs)}"
+                )
             return WordType.INPUT | self._input_indices[element.name] << 32
         if isinstance(element, Routine):
             index = self._routine_indices.get(element)
             if index is None:
                 known = [routine.name for routine in self.routines]
-                raise ValueError(f"{place}: routine '{element.name}' is unknown, {did_you_mean(element.name, known)}")
+                raise ValueError(f"{location}: routine '{element.name}' is unknown, {did_you_mean(element.name, known)}")
             return WordType.ROUTINE | element.num_args << 16 | index << 32
         if isinstance(element, (Argument, Bits)):
             payload = element.index if isinstance(element, Argument) else element.bits
             kind = WordType.ROUTINE_ARG if isinstance(element, Argument) else WordType.CONSTANT
             if not 0 <= payload < 1 << 32:
-                raise ValueError(f"{place}: {payload} does not fit into 32 bits")
+                raise ValueError(f"{location}: {payload} does not fit into 32 bits")
             return kind | payload << 32
         if isinstance(element, (bool, np.bool_)) or not isinstance(element, (int, float, np.integer, np.floating)):
             wanted = "a register, number, instruction, routine, Argument or Bits"
-            raise TypeError(f"{place}: {element!r} is a {type(element).__name__}, expected {wanted}")
+            raise TypeError(f"{location}: {element!r} is a {type(element).__name__}, expected {wanted}")
         try:
             return WordType.CONSTANT | int(nearest_f32(element).view(np.uint32)) << 32
         except ValueError as error:
-            raise ValueError(f"{place}: {error}") from None
+            raise ValueError(f"{location}: {error}") from None
 
     def _element(self, kind: int, payload: int) -> Element | None:
         if kind == WordType.CONSTANT:
@@ -268,14 +270,14 @@ class AstPTX:
         return self.routines[payload] if kind == WordType.ROUTINE and payload < len(self.routines) else None
 
     def _explain(self, error: ProgramError, words: Words, *, in_batch: bool) -> str:
-        """One line about a wrong word: where it is, and what is wrong with it."""
-        place = f"program {error.program_idx}, " if in_batch else ""
+        """One line with the location of a wrong word and the reason."""
+        location = f"program {error.program_idx}, " if in_batch else ""
         if error.routine_idx is not None:
-            place += f"routine '{self.routines[error.routine_idx].name}', "
+            location += f"routine '{self.routines[error.routine_idx].name}', "
             words = self._routine_words[error.routine_idx]
-        place += f"word {error.word_idx}"
+        location += f"word {error.word_idx}"
         if error.word_idx >= len(words):
-            return f"{place}: there is no return"
+            return f"{location}: there is no return"
         kind, num_args, payload = _parts(words[error.word_idx])
         element = self._element(kind, payload)
         name = element.ptx if isinstance(element, Instruction) else getattr(element, "name", "")
@@ -303,7 +305,7 @@ class AstPTX:
             reason = f"reads input '{name}', which has no values"
         elif error.code == "INVALID_VALUE":
             reason = f"{name} with {num_args} operands in its word, expected {getattr(element, 'num_args', 0)}"
-        return f"{place}: {reason}"
+        return f"{location}: {reason}"
 
 
 def _parts(word: np.uint64) -> tuple[int, int, int]:

@@ -91,7 +91,7 @@ def main() -> None:
     os.environ["MPLBACKEND"] = "Agg"
     # joblib, which pyribs imports, says this where it cannot make a semaphore. Nothing of evo's depends on it.
     written = warnings.formatwarning  # a task's own warnings
-    warnings.formatwarning = lambda *told, **more: printable(written(*told, **more))
+    warnings.formatwarning = lambda *args, **kwargs: printable(written(*args, **kwargs))
     warnings.filterwarnings("ignore", ".*joblib will operate in serial mode")
 
 

@@ -58,25 +58,25 @@ def _nvrtc() -> tuple[str, str]:
 
 def _gpu() -> list[tuple[str, str, str]]:
     """The driver, and each GPU with its free memory."""
-    found = probe()
-    driver = "none" if found.driver is None else "CUDA {}.{}".format(*found.driver)
-    if found.problem:
-        return [("GPU", driver, f"{found.problem}; programs run on the CPU, with the same semantics")]
+    probed = probe()
+    driver = "none" if probed.driver is None else "CUDA {}.{}".format(*probed.driver)
+    if probed.problem:
+        return [("GPU", driver, f"{probed.problem}; programs run on the CPU, with the same semantics")]
     meaning = (
         "unusable without nvPTXCompiler"
         if why_no_compiler()
         else "'auto' measures before each run whether programs run faster on a GPU"
     )
-    gpus = [(f"GPU {info.ordinal}", info.architecture, f"{info.name}, {_memory(info)}{_target(info)}") for info in found.devices]
-    tests = [(f"self-test {info.ordinal}", *_self_test(info)) for info in _testable(found)]
+    gpus = [(f"GPU {info.ordinal}", info.architecture, f"{info.name}, {_memory(info)}{_target(info)}") for info in probed.devices]
+    tests = [(f"self-test {info.ordinal}", *_self_test(info)) for info in _testable(probed)]
     return [("NVIDIA driver", driver, meaning), *gpus, *tests]
 
 
-def _testable(found: Probe) -> list[DeviceInfo]:
+def _testable(probed: Probe) -> list[DeviceInfo]:
     """The GPUs that evo could use."""
-    if found.problem or why_no_compiler():
+    if probed.problem or why_no_compiler():
         return []
-    return [info for info in found.devices if info.capability >= MIN_CAPABILITY]
+    return [info for info in probed.devices if info.capability >= MIN_CAPABILITY]
 
 
 def _self_test(info: DeviceInfo) -> tuple[str, str]:
@@ -84,8 +84,8 @@ def _self_test(info: DeviceInfo) -> tuple[str, str]:
     if outcome is None:
         return "not yet run", f"runs before the GPU is first used, or with: {TEST_AGAIN}"
     if outcome.problem is None:
-        told = f"; programs are compiled, since interpreted they differ: {outcome.lanes_problem}" if outcome.lanes_problem else ""
-        return "passed", f"instructions, programs, reductions and unloading agree with the CPU{told}"
+        note = f"; programs are compiled, since interpreted they differ: {outcome.lanes_problem}" if outcome.lanes_problem else ""
+        return "passed", f"instructions, programs, reductions and unloading agree with the CPU{note}"
     return "failed", f"{outcome.problem}; this GPU is not used; test it again with: {TEST_AGAIN}"
 
 

@@ -105,11 +105,11 @@ def simplify(
 
     terminal.check_one_of({"--front": front}, elite)
     target = output and output.absolute()  # before the task's code runs, which may change the working folder
-    found = simplify_elites(view(run_folder, overrides), name=elite, front=front, tolerance=tolerance)
-    for note in found.notes:
+    simplified = simplify_elites(view(run_folder, overrides), name=elite, front=front, tolerance=tolerance)
+    for note in simplified.notes:
         warn(note)
-    paths = _write(found.programs, output, target, into_folder=front) if output and target else []
-    echo("\n".join(found.descriptions), nl=False)
+    paths = _write(simplified.programs, output, target, into_folder=front) if output and target else []
+    echo("\n".join(simplified.descriptions), nl=False)
     for path in paths:
         echo(path)
 

@@ -27,12 +27,12 @@ def describe_instructions(instruction_set: InstructionSet, names: list[str], wor
         UserError: none contains it; the message has the nearest names.
     """
     all_of_set = [instruction_set.instructions[instruction_set.instruction_index(name)] for name in names]
-    found = [i for i in all_of_set if word is None or word.lower() in f"{i.name}\n{i.ptx}\n{i.semantics.meaning}".lower()]
-    if not found:
+    matches = [i for i in all_of_set if word is None or word.lower() in f"{i.name}\n{i.ptx}\n{i.semantics.meaning}".lower()]
+    if not matches:
         raise UserError(f"no instruction has {word!r} in its name or meaning; {did_you_mean(str(word), names)}")
-    costs = instruction_costs(instruction_set, [instruction.name for instruction in found])
+    costs = instruction_costs(instruction_set, [instruction.name for instruction in matches])
     rows = [("name", "operands -> results", "runs on", "cost", "slots", "computes")]
-    for i in found:
+    for i in matches:
         runs_on, cost = ("CPU, GPU", f"{costs[i.name]:.2f}") if i.name in costs else ("GPU", "-")
         slots = i.semantics.slots_on(target)
         slots_text = "-" if slots is None else f"{slots:g}"

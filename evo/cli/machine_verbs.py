@@ -123,8 +123,8 @@ def prove(
         raise UserError("prove: name a run, or a certificate with --check FILE")
     if certificate is not None:
         with terminal.bar(str(certificate)) as progress:
-            found = check_certificate(certificate, progress, code=code, precondition=precondition)
-        echo(f"{certificate}: holds\n{found.description()}", nl=False)
+            proof = check_certificate(certificate, progress, code=code, precondition=precondition)
+        echo(f"{certificate}: holds\n{proof.description()}", nl=False)
         return
     assert run_folder is not None
     terminal.check_one_of({"--front": front}, elite)
@@ -206,14 +206,14 @@ def worker(
     if new_keys:
         _make_keys(new_keys, name)
         return
-    place = connect or server_file
-    if not place or (connect and server_file):
+    run_address = connect or server_file
+    if not run_address or (connect and server_file):
         raise UserError("worker: give --connect ADDRESS or --server-file FILE")
     from evo.cli.worker_status import StatusLine
     from evo.compile.farm.farm_worker import Worker
 
-    with StatusLine(str(place), as_json=as_json) as line:
-        worker = Worker(place, keys, num_workers, idle_s, line, line.say)
+    with StatusLine(str(run_address), as_json=as_json) as line:
+        worker = Worker(run_address, keys, num_workers, idle_s, line, line.say)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: worker.stop())
         worker.serve()

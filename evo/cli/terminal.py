@@ -135,10 +135,10 @@ def elite_options(function: Callable[..., None]) -> Callable[..., None]:
     """
 
     @functools.wraps(function)
-    def wrapped(cell: str | None, *, shortest: bool, knee: bool, best: bool, **given: Any) -> None:
+    def wrapped(cell: str | None, *, shortest: bool, knee: bool, best: bool, **options: Any) -> None:
         names = {"shortest": shortest, "knee": knee, "best": best}
         check_one_of({"--cell": cell is not None, **{f"--{name}": is_given for name, is_given in names.items()}})
-        function(elite=next((name for name, is_given in names.items() if is_given), cell), **given)
+        function(elite=next((name for name, is_given in names.items() if is_given), cell), **options)
 
     for option in reversed(_ELITE_OPTIONS):
         wrapped = option(wrapped)
@@ -151,11 +151,11 @@ def check_one_of(options: Mapping[str, bool], elite: str | None = None) -> None:
     Args:
         elite: the value of `elite_options`, which is one more.
     """
-    given = [name for name, is_given in options.items() if is_given]
+    chosen = [name for name, is_given in options.items() if is_given]
     if elite is not None:
-        given.insert(0, f"--{elite}" if elite in ("shortest", "knee", "best") else "--cell")
-    if len(given) > 1:
-        raise UserError("give one of them", " and ".join(given))
+        chosen.insert(0, f"--{elite}" if elite in ("shortest", "knee", "best") else "--cell")
+    if len(chosen) > 1:
+        raise UserError("give one of them", " and ".join(chosen))
 
 
 def is_quiet() -> bool:

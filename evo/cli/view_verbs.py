@@ -59,8 +59,8 @@ def show(
     from evo.report.show import describe_elite, describe_failed
     from evo.storage.files import write_outputs
 
-    others = {"--failed": failed, "--front": front, "--lineage": lineage, "--csv": csv_file is not None}
-    terminal.check_one_of(others, None if lineage else elite)
+    alternatives = {"--failed": failed, "--front": front, "--lineage": lineage, "--csv": csv_file is not None}
+    terminal.check_one_of(alternatives, None if lineage else elite)
     target = None if csv_file in (None, "-") else Path(str(csv_file)).absolute()  # the task's code may change the working folder
     run = view(run_folder, overrides, with_task=csv_file is None and not failed)
     if target:

@@ -126,7 +126,7 @@ def connection_tables(
 
 def word_lists(lists: Sequence[np.ndarray]) -> WordLists:
     """Word lists, `(length,)` uint64 each, for C. Raises ValueError."""
-    words = tuple(word_rows(each, 1, "routine") for each in lists)
+    words = tuple(word_rows(row, 1, "routine") for row in lists)
     addresses, lengths = [row.ctypes.data for row in words], [row.size for row in words]
     return WordLists(np.array(addresses, np.uintp), np.array(lengths, np.uintp), words)
 

@@ -97,29 +97,29 @@ def load_types(path: str | Path) -> tuple[DataType, ...]:
         parsed = _TypesJson.model_validate(data)
     except ValidationError as error:
         location, reason = first_mistake(error)
-        raise UserError(f"{_place(data, location)}: {reason}", source) from error
+        raise UserError(f"{_key_text(data, location)}: {reason}", source) from error
     names: dict[str, str] = {}  # by macro
     for index, entry in enumerate(parsed.data_type_infos):
-        place = f"{source}: {_place(data, ('data_type_infos', index))}"
-        _check_widths(entry, place)
+        entry_location = f"{source}: {_key_text(data, ('data_type_infos', index))}"
+        _check_widths(entry, entry_location)
         macro = f"PTX_TYPE_INFO_{entry.name.upper()}"
         if macro in names:
-            raise UserError(f"clashes with '{names[macro]}': both would be the macro {macro}", place)
+            raise UserError(f"clashes with '{names[macro]}': both would be the macro {macro}", entry_location)
         names[macro] = entry.name
     return tuple(DataType(**entry.model_dump()) for entry in parsed.data_type_infos)
 
 
-def _place(data: Any, location: tuple[str | int, ...]) -> str:
+def _key_text(data: Any, location: tuple[str | int, ...]) -> str:
     """`key 'data_type_infos.2.register_char' (type 'mask')`, with the type if the entry has a name."""
-    place = f"key {'.'.join(map(str, location))!r}" if location else "the JSON"
+    key = f"key {'.'.join(map(str, location))!r}" if location else "the JSON"
     try:
         name = data["data_type_infos"][location[1]]["name"]
     except (IndexError, KeyError, TypeError):
-        return place
-    return f"{place} (type {name!r})"
+        return key
+    return f"{key} (type {name!r})"
 
 
-def _check_widths(entry: _DataTypeJson, place: str) -> None:
+def _check_widths(entry: _DataTypeJson, location: str) -> None:
     """Refuses types whose registers differ in width: the compiler's, the stub's and the mov's between them."""
     expected = REGISTER_TYPE_BITS[entry.register_type]
     for key, bits in (("mov_postfix", MOV_POSTFIX_BITS), ("register_char", REGISTER_CHAR_BITS)):
@@ -129,5 +129,5 @@ def _check_widths(entry: _DataTypeJson, place: str) -> None:
             raise UserError(
                 f"{key} is '{value}' of {bits[value]} bits, but register_type {entry.register_type} has {expected}: "
                 f"one of {fitting}",
-                place,
+                location,
             )

@@ -64,8 +64,8 @@ def _instruction(member: Enum) -> dict[str, Any]:
 def _fields(member: Enum, kinds: tuple[type, ...], defaults: tuple[Any, ...] = ()) -> list[Any]:
     """A member's value without its number, which `auto()` gave."""
     value = member.value if isinstance(member.value, tuple) else (member.value,)
-    given = list(value[1:])
-    fields = given + list(defaults[len(given) + len(defaults) - len(kinds) :])
+    explicit = list(value[1:])
+    fields = explicit + list(defaults[len(explicit) + len(defaults) - len(kinds) :])
     if len(fields) != len(kinds) or not all(isinstance(field, kind) for field, kind in zip(fields, kinds, strict=True)):
         wanted = ", ".join(["auto()", *(kind.__name__ for kind in kinds)])
         raise ValueError(f"{type(member).__name__}.{member.name} = {member.value!r}: expected ({wanted})")

@@ -104,9 +104,9 @@ def write_outputs(outputs: Mapping[Path, bytes], inputs: Iterable[Path]) -> None
     for path in outputs:
         if path.exists() and not path.is_file():
             raise UserError("exists and is not a file", path)
-        for other in inputs:
-            if path.resolve() == other.resolve() or (path.exists() and path.samefile(other)):
-                raise UserError(f"would overwrite the input {other}", path)
+        for input_path in inputs:
+            if path.resolve() == input_path.resolve() or (path.exists() and path.samefile(input_path)):
+                raise UserError(f"would overwrite the input {input_path}", path)
     partials: dict[Path, Path] = {}
     try:
         for path, content in outputs.items():

@@ -53,12 +53,12 @@ class _RepeatedKey(Exception):
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """`json` would silently take the last of two equal keys."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    """Refuses repeated keys: `json` would silently take the last of two."""
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
         seen = set()
         for key, _ in pairs:
             if key in seen:
                 raise _RepeatedKey(key)
             seen.add(key)
-    return found
+    return mapping

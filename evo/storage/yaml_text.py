@@ -48,10 +48,10 @@ def _is_deeper(value: Any, limit: int) -> bool:
     """Return whether lists and mappings nest deeper than the limit. One that contains itself does."""
     level = [value]
     for _ in range(limit + 1):
-        level = list({id(each): each for each in level if isinstance(each, (dict, list))}.values())
+        level = list({id(node): node for node in level if isinstance(node, (dict, list))}.values())
         if not level:
             return False
-        level = [child for each in level for child in (each.values() if isinstance(each, dict) else each)]
+        level = [child for node in level for child in (node.values() if isinstance(node, dict) else node)]
     return True
 
 

@@ -59,15 +59,15 @@ def forks_ended() -> Iterator[None]:
 
 @contextmanager
 def task_errors(task_class: type[Task], method: str) -> Iterator[None]:
-    """Turns whatever a task's code raises into a UserError that names the line in the task's file."""
+    """Turns any exception of a task's code into a UserError that names the line in the task's file."""
     try:
         with forks_ended():
             yield
     except (UserError, KeyboardInterrupt):
         raise
     except BaseException as error:  # an exit of the task's must not look like one of evo's
-        place = error_place(error, Path(place_of(task_class)).parent) or method_place(task_class, method)
-        raise UserError(f"{method}() raised {type(error).__name__}: {error}", place) from error
+        location = error_place(error, Path(place_of(task_class)).parent) or method_place(task_class, method)
+        raise UserError(f"{method}() raised {type(error).__name__}: {error}", location) from error
 
 
 _changing: weakref.WeakValueDictionary[int, Task] = weakref.WeakValueDictionary()  # by id: tasks that `ask` has changed
@@ -78,10 +78,10 @@ def ask(task: Task, method: str) -> Any:
     is_ours = type(task).__module__.startswith("evo.")  # such tasks only say what they have
     before = None if is_ours else attributes_digest(task)
     with task_errors(type(task), method):
-        given = getattr(task, method)()
+        answer = getattr(task, method)()
     if not is_ours and (before is None or attributes_digest(task) != before):
         _changing[id(task)] = task
-    return given
+    return answer
 
 
 def changes_when_asked(task: Task) -> bool:
@@ -103,25 +103,25 @@ def attributes_digest(task: Task) -> str | None:
 
 
 def typed_arrays(
-    values: Any, kinds: Mapping[str, str], place: str, dtype: type | None = None, verb: str = "must return"
+    values: Any, kinds: Mapping[str, str], location: str, dtype: type | None = None, verb: str = "must return"
 ) -> list[NDArray[Any]]:
     """The arrays of a task's dict in the order of `kinds`, name -> type, each of its type, or of the dtype.
 
     Args:
-        place: what messages call what has or gets the dict, followed by the verb.
+        location: the subject of messages, followed by the verb.
 
     Raises:
         UserError: one is missing, unknown or not a number.
     """
     if not isinstance(values, dict) or set(values) != set(kinds):
-        given = ", ".join(map(str, values)) if isinstance(values, dict) else type(values).__name__
-        raise UserError(f"{verb} a dict of exactly {', '.join(kinds)}; got {given}", place)
+        got = ", ".join(map(str, values)) if isinstance(values, dict) else type(values).__name__
+        raise UserError(f"{verb} a dict of exactly {', '.join(kinds)}; got {got}", location)
     arrays: list[NDArray[Any]] = []
     for name, kind in kinds.items():
         try:
             arrays.append(np.asarray(values[name], dtype=dtype or DTYPES[kind], order="C"))
         except (TypeError, ValueError, OverflowError) as error:
-            raise UserError(f"'{name}' is not an array of {kind}: {error}", place) from error
+            raise UserError(f"'{name}' is not an array of {kind}: {error}", location) from error
     return arrays
 
 
@@ -131,16 +131,16 @@ def point_arrays(task: Task, points: dict[str, NDArray[Any]], method: str) -> tu
     Raises:
         UserError: an input is missing, unknown or not a number, the lengths differ, or there is no point.
     """
-    place = f"{place_of(type(task))}: {method}"
-    arrays = typed_arrays(points, task.inputs, place)
+    location = f"{place_of(type(task))}: {method}"
+    arrays = typed_arrays(points, task.inputs, location)
     lengths = {a.shape[0] for a in arrays if a.ndim == 1}
     if any(a.ndim > 1 for a in arrays) or len(lengths) != 1:
         shapes = ", ".join(f"{name} {array.shape}" for name, array in zip(task.inputs, arrays, strict=True))
         raise UserError(
-            f"each input is a scalar or has the shape (num_points,), and at least one is an array; got {shapes}", place
+            f"each input is a scalar or has the shape (num_points,), and at least one is an array; got {shapes}", location
         )
     if lengths == {0}:
-        raise UserError("gives no points", place)
+        raise UserError("gives no points", location)
     return arrays, lengths.pop()
 
 
@@ -154,11 +154,11 @@ def target_array(task: Task, num_points: int, method: str = "targets", dtype: ty
     Raises:
         UserError: an output is missing, unknown or not a number, or its length is not the number of points.
     """
-    place = f"{place_of(type(task))}: {method}()"
-    arrays = typed_arrays(ask(task, method), dict.fromkeys(task.outputs, "f32"), place, dtype)
+    location = f"{place_of(type(task))}: {method}()"
+    arrays = typed_arrays(ask(task, method), dict.fromkeys(task.outputs, "f32"), location, dtype)
     for name, array in zip(task.outputs, arrays, strict=True):
         if array.shape != (num_points,):
-            raise UserError(f"'{name}' has shape {array.shape}, the points have ({num_points},)", place)
+            raise UserError(f"'{name}' has shape {array.shape}, the points have ({num_points},)", location)
     return np.ascontiguousarray(np.stack(arrays))
 
 
@@ -171,15 +171,15 @@ def weight_array(task: Task, num_points: int) -> NDArray[np.float32] | None:
     weights = ask(task, "weights")
     if weights is None:
         return None
-    place = f"{place_of(type(task))}: weights()"
+    location = f"{place_of(type(task))}: weights()"
     try:
         array = np.ascontiguousarray(weights, dtype=np.float32)
     except (TypeError, ValueError, OverflowError) as error:
-        raise UserError(f"is not an array of f32: {error}", place) from error
+        raise UserError(f"is not an array of f32: {error}", location) from error
     if array.shape != (num_points,):
-        raise UserError(f"has shape {array.shape}, the points have ({num_points},)", place)
+        raise UserError(f"has shape {array.shape}, the points have ({num_points},)", location)
     if not (np.isfinite(array) & (array >= np.finfo(np.float32).tiny)).all():
-        raise UserError("must be numbers above 0 that a normal float32 can hold", place)
+        raise UserError("must be numbers above 0 that a normal float32 can hold", location)
     return array
 
 
@@ -187,10 +187,10 @@ def error_place(error: BaseException, folder: Path) -> str | None:
     """`file:line` of the deepest frame of the error's traceback that lies in `folder`, or None."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}:{error.lineno}"
-    place, traceback = None, error.__traceback__
+    location, traceback = None, error.__traceback__
     while traceback is not None:
         filename = traceback.tb_frame.f_code.co_filename
         if Path(filename).is_relative_to(folder):
-            place = f"{filename}:{traceback.tb_lineno}"
+            location = f"{filename}:{traceback.tb_lineno}"
         traceback = traceback.tb_next
-    return place
+    return location

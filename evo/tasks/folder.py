@@ -67,8 +67,8 @@ def load_task(folder: Path, options: dict[str, Any]) -> Task:
         if inspect.isclass(value) and issubclass(value, Task) and value.__module__ == module.__name__
     ]
     if len(classes) != 1:
-        found = ", ".join(sorted(c.__name__ for c in classes)) or "none"
-        raise UserError(f"must define exactly one class that derives from evo.Task, found: {found}", path)
+        class_names = ", ".join(sorted(c.__name__ for c in classes)) or "none"
+        raise UserError(f"must define exactly one class that derives from evo.Task, found: {class_names}", path)
     task_class = classes[0]
     check_options(task_class, options)
     try:
@@ -109,17 +109,17 @@ def declared_files(task: Task, folder: Path) -> list[Path]:
     return paths
 
 
-def task_digest(folder: Path, others: Sequence[Path] = ()) -> str:
-    """SHA-256 over all of a task's folder and the `others` that it declares. A run is only resumed with the same.
+def task_digest(folder: Path, declared: Sequence[Path] = ()) -> str:
+    """SHA-256 over a task's folder and the files and folders that it has `declared`. A run is only resumed with the same.
 
-    Hidden files, `__pycache__`, `.pyc` files and run folders do not count. Nor does where a folder or one of the others lies.
+    Hidden files, `__pycache__`, `.pyc` files and run folders do not count, nor do locations of folders and declared paths.
 
     Raises:
         UserError: a file cannot be read.
     """
     digest = hashlib.sha256()
     try:
-        for number, top in enumerate([folder, *others]):
+        for number, top in enumerate([folder, *declared]):
             for path in task_files(top):
                 with open_file(path) as file:
                     content = hashlib.file_digest(file, "sha256").hexdigest()
@@ -130,7 +130,7 @@ def task_digest(folder: Path, others: Sequence[Path] = ()) -> str:
 
 
 def task_files(path: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:
-    """The files in a folder, sorted, without those that decide no result; or the file that `path` is.
+    """The files in a folder, sorted, without those that decide no result; or `path` itself if it is a file.
 
     Args:
         above: folders that are being listed.
@@ -139,11 +139,11 @@ def task_files(path: Path, above: frozenset[Path] = frozenset()) -> Iterator[Pat
         yield path
         return
     above |= {path.resolve()}
-    for each in sorted(path.iterdir()):
-        is_run = (each / "config.yaml").is_file() and (each / "checkpoints").is_dir()
-        is_cache = each.name == "__pycache__" or each.suffix == ".pyc"
-        if not (is_run or is_cache or each.name.startswith(".") or each.resolve() in above):  # a link may lead upwards
-            yield from task_files(each, above)
+    for entry in sorted(path.iterdir()):
+        is_run = (entry / "config.yaml").is_file() and (entry / "checkpoints").is_dir()
+        is_cache = entry.name == "__pycache__" or entry.suffix == ".pyc"
+        if not (is_run or is_cache or entry.name.startswith(".") or entry.resolve() in above):  # a link may lead upwards
+            yield from task_files(entry, above)
 
 
 def check_declarations(task: Task) -> None:
@@ -185,9 +185,9 @@ def check_declarations(task: Task) -> None:
     need(is_right, "kernel_sums", f" is {sums!r}, must be None or a whole number from 1")
     is_plain = task.reduction is None and task.rollout is None
     if task.cpu_sums is not None:
-        found = getattr(task.cpu_sums, "num_sums", None)
+        count = getattr(task.cpu_sums, "num_sums", None)
         must = f" is {task.cpu_sums!r}, must be None or such as evo.pictures.PictureSums, with as many sums as kernel_sums, which"
-        need(found is not None and found == sums and is_plain, "cpu_sums", f"{must} is {sums}, and without reduction and rollout")
+        need(count is not None and count == sums and is_plain, "cpu_sums", f"{must} is {sums}, and without reduction and rollout")
     if task.has_simulation() and not (is_plain and task.cpu_sums is None):
         raise UserError(f"{owner} defines simulate(), so it has no reduction, no rollout and no cpu_sums", path)
     need(isinstance(task.needs_kernel, bool), "needs_kernel", f" is {task.needs_kernel!r}, must be True or False")

@@ -53,17 +53,19 @@ class Grid:
         return np.uint32(np.frombuffer(value.tobytes(), np.uint32)[0])
 
     def check(self, place: str, states: Mapping[str, str], inputs: Mapping[str, str], outputs: Iterable[str] = ()) -> None:
-        """Raises UserError unless the attributes are as said. place: what messages begin with. Names -> types."""
+        """Raises UserError unless the attributes are valid. place: the start of messages. Names -> types."""
         if not (_is_pair(self.shape) and min(self.shape) >= 1):
             raise UserError(f"{place}.shape is {self.shape!r}, must be (height, width), whole numbers from 1")
-        given = self.neighbours
-        if isinstance(given, str):
-            if given not in NEIGHBOURHOODS:
+        neighbours = self.neighbours
+        if isinstance(neighbours, str):
+            if neighbours not in NEIGHBOURHOODS:
                 raise UserError(
-                    f"{place}.neighbours is {given!r}, must be one of: {', '.join(NEIGHBOURHOODS)}, or name -> (dy, dx)"
+                    f"{place}.neighbours is {neighbours!r}, must be one of: {', '.join(NEIGHBOURHOODS)}, or name -> (dy, dx)"
                 )
-        elif not isinstance(given, Mapping) or not all(isinstance(name, str) and _is_pair(at) for name, at in given.items()):
-            raise UserError(f"{place}.neighbours is {given!r}, must be a dict of name -> (dy, dx), whole numbers")
+        elif not isinstance(neighbours, Mapping) or not all(
+            isinstance(name, str) and _is_pair(at) for name, at in neighbours.items()
+        ):
+            raise UserError(f"{place}.neighbours is {neighbours!r}, must be a dict of name -> (dy, dx), whole numbers")
         for name, (dy, dx) in self.offsets.items():
             if abs(dy) > self.shape[0] or abs(dx) > self.shape[1]:
                 raise UserError(f"{place}.neighbours['{name}'] is {(dy, dx)}, farther away than a grid of {self.shape} reaches")
@@ -90,5 +92,5 @@ def _is_pair(value: object) -> bool:
     return (
         isinstance(value, tuple)
         and len(value) == 2
-        and all(isinstance(each, int) and not isinstance(each, bool) for each in value)
+        and all(isinstance(number, int) and not isinstance(number, bool) for number in value)
     )

@@ -64,17 +64,17 @@ class Rollout:
         return replace(self, steps=steps, dt=self.dt if np.ndim(self.dt) == 0 else np.asarray(self.dt)[:steps].tolist(), pieces=1)
 
     def names(self) -> list[str]:
-        """States, and all that formulas name, each once."""
-        found = dict.fromkeys(self.state)
+        """States and the names in their formulas, each once."""
+        all_names = dict.fromkeys(self.state)
         for formula in self.state.values():
             tree = ast.parse(formula.replace("^", "**"), mode="eval")
             called = {node.func for node in ast.walk(tree) if isinstance(node, ast.Call)}
             names = (node for node in ast.walk(tree) if isinstance(node, ast.Name) and node not in called)
-            found |= dict.fromkeys(node.id for node in names if node.id not in _CONSTANTS)
-        return list(found)
+            all_names |= dict.fromkeys(node.id for node in names if node.id not in _CONSTANTS)
+        return list(all_names)
 
     def check(self, place: str, inputs: Mapping[str, str], outputs: Mapping[str, str], reduction: str | None) -> None:
-        """Raises UserError unless the attributes are as said. place: what messages begin with. reduction: the task's."""
+        """Raises UserError unless the attributes are valid. place: the start of messages. reduction: the task's."""
 
         def wrong(attribute: str, must: str) -> UserError:
             return UserError(f"{place}.{attribute} is {getattr(self, attribute)!r}, must be {must}")

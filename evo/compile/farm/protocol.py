@@ -38,8 +38,10 @@ def first_difference(worker: Mapping[str, str]) -> str | None:
     """Why a worker with these versions cannot work for this run; None if it can."""
     for name, version in versions().items():
         if worker.get(name) != version:
-            other = short_text(str(worker.get(name, "none")))
-            return f"the worker has {name} {other} and the run has {version}: install one version of evo on both machines"
+            worker_version = short_text(str(worker.get(name, "none")))
+            return (
+                f"the worker has {name} {worker_version} and the run has {version}: install one version of evo on both machines"
+            )
     return None
 
 

@@ -209,7 +209,11 @@ class CompileFarm(CompileExecutor):
     def _assign(self) -> Iterator[tuple[bytes, int, _Job]]:
         """Gives requests to the least busy workers, as far as both go. Each may hold one more than it fulfils at once."""
         while self._waiting:
-            free = [(len(one.jobs) / one.slots, peer) for peer, one in self._workers.items() if len(one.jobs) <= one.slots]
+            free = [
+                (len(worker.jobs) / worker.slots, peer)
+                for peer, worker in self._workers.items()
+                if len(worker.jobs) <= worker.slots
+            ]
             if not free:
                 return
             job, (_, peer), number = self._waiting.popleft(), min(free), next(self._numbers)
