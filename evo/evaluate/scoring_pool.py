@@ -56,7 +56,7 @@ class ScoringPool:
 
     Args:
         crew: threads; there is a process for each.
-        place: `file:line` of the task's `score`, for messages.
+        location: `file:line` of the task's `score`, for messages.
         scorer: scores as the workers are to.
         language: what the programs are written in.
         source: where workers find the task, or the task itself.

@@ -133,7 +133,7 @@ def test_a_damaged_log_is_named_and_a_resumed_run_goes_on(run, tmp_path):
     viewed = Run.view(copy)[0]
     elites, again = viewed.search.elites(), LinesOfDescent(viewed)
     born = elites.generation < 20  # before the log was lost
-    lengths = np.array([len(again.of(row)) for row in range(len(elites))])
+    lengths = np.array([len(again.line(row)) for row in range(len(elites))])
     assert (lengths[born] == 0).all() and (lengths[~born] > 0).all() and born.any()
     bred = [row for row in np.flatnonzero(~born) if elites.operator[row] >= 0]
     assert bred
