@@ -146,7 +146,7 @@ def load_config(path: Path, overrides: tuple[str, ...] = ()) -> RunConfig:
 
 
 def with_paths_in(config: RunConfig, folder: Path) -> RunConfig:
-    """The same config with relative paths of what lies in a folder, as a config file there has them."""
+    """The config with paths below a folder made relative, as in a config file there."""
     folder = folder.resolve()
 
     def relative(_: str, value: str) -> str:
@@ -199,7 +199,7 @@ def make_config(data: dict[str, Any], source: str) -> RunConfig:
     """The config with these sections and keys.
 
     Args:
-        source: what messages say is wrong.
+        source: the subject of messages.
 
     Raises:
         UserError: an unknown key, or a value out of range.
@@ -254,7 +254,7 @@ def parse_values(text: str, source: str) -> list[Any]:
     """The values of `256,1024`, separated by commas as in a YAML list.
 
     Args:
-        source: what messages call the text.
+        source: the text's name in messages.
 
     Raises:
         UserError: not YAML.

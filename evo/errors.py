@@ -78,7 +78,7 @@ MAX_CHARACTERS = 1000  # of a line of a message
 
 @contextmanager
 def os_errors_as(what: str) -> Iterator[None]:
-    """Makes a UserError of what the system refuses, and of text that is not UTF-8: `what`, and the reason."""
+    """Turns errors of the system, and text that is not UTF-8, into a UserError: `what`, and the reason."""
     try:
         yield
     except OSError as error:

@@ -321,7 +321,7 @@ def make_search(caller: str, data: dict[str, Any], task: Task | None) -> Search:
     """The search of a config's sections with a task that this process has made; None: with the config's own.
 
     Args:
-        caller: what messages about the sections begin with.
+        caller: the start of messages about the sections.
 
     Raises:
         UserError: the task or the config is wrong.

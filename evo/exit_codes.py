@@ -45,8 +45,8 @@ def end_at_once(exit_code: int, message: str = "") -> NoReturn:
 
 @contextmanager
 def exits_told() -> Iterator[None]:
-    """Has an `os._exit` of a task's code say so and end with `EXIT_CHECK_FAILED`: it must not look like the end of a command. A
-    crash says what `on_crash` is given.
+    """Makes an `os._exit` of a task's code print a message and end with `EXIT_CHECK_FAILED`: it must not look like the end of a
+    command. A crash prints the message given to `on_crash`.
     """
     on_crash("")
     process = os.getpid()

@@ -217,7 +217,7 @@ def _warn_of_losses(run: LiveRun, folder: Path) -> None:
 
 
 def _execute_sweep(plan: Sweep, folder: Path, jobs: int | None, scheduler: str | None) -> int:
-    """Executes the unfinished runs of a sweep and says what became of each. Returns how many failed."""
+    """Executes the unfinished runs of a sweep and prints the outcome of each. Returns how many failed."""
     from evo.run.sweep_execute import execute_here, execute_on
     from evo.run.sweep_process import Ending
 
@@ -245,7 +245,7 @@ def _execute_sweep(plan: Sweep, folder: Path, jobs: int | None, scheduler: str |
 
 
 class _Lines:
-    """Shows what `Interrupt` says where no progress is shown."""
+    """Prints the messages of `Interrupt` where no progress is shown."""
 
     def say(self, message: str) -> None:
         say(message, err=True)

@@ -165,7 +165,7 @@ def is_quiet() -> bool:
 
 
 def say(message: object, *, err: bool = False) -> None:
-    """Prints what is not an error and no result of its own, unless the user wants errors only."""
+    """Prints a remark, neither error nor result, unless the user wants errors only."""
     if not is_quiet():
         echo(message, err=err)
 
@@ -182,7 +182,7 @@ def width() -> int | None:
 
 @contextmanager
 def bar(title: str) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar on a terminal; gives what is told how much is done, and of how much."""
+    """A progress bar on a terminal; yields a function that takes the amount done and the total."""
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
@@ -192,7 +192,7 @@ def bar(title: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def say_loading(path: Path) -> None:
-    """Says on a terminal what may take seconds. Where nobody watches, a mistake stays the only line."""
+    """Announces on a terminal a step that may take seconds. Elsewhere an error stays the only line."""
     if is_terminal():
         say(f"loading {path}")
 

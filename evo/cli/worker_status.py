@@ -58,7 +58,7 @@ class StatusLine(AbstractContextManager["StatusLine"]):
             echo()
 
     def say(self, line: str) -> None:
-        """Shows a line for whoever looks after the worker."""
+        """Shows a line to the worker's operator."""
         if self._is_terminal:
             echo()
         echo(f"evo: {line}", err=True)

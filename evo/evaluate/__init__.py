@@ -182,7 +182,7 @@ def score_batch(
 
 
 def checked(task: Task, method: str, batch_size: int, *args: Any) -> Evaluation:
-    """The results of a batch by what one of the task's methods makes of these arguments.
+    """The results of a batch, scored by one of the task's methods from these arguments.
 
     Raises:
         UserError: the method raises or returns the wrong thing.

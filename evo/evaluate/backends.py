@@ -181,7 +181,7 @@ def calibrate_lanes(backend: Backend, assignment: Assignment, batch: Batch, cali
 
 
 def num_threads(settings: EvaluationOptions) -> int:
-    """Threads or processes that evaluate: one for each core of this process if the options do not say."""
+    """Number of threads or processes that evaluate: one per core of this process unless the options set it."""
     return settings.threads or len(os.sched_getaffinity(0))
 
 
@@ -307,7 +307,7 @@ _shares_gpus = False
 
 
 def share_gpus() -> None:
-    """From now on this process takes one GPU of those that its options name: it is one of several on this machine."""
+    """Makes this process take one of the GPUs that its options name, since it is one of several on this machine."""
     global _shares_gpus  # noqa: PLW0603 - of the process
     _shares_gpus = True
 

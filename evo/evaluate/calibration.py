@@ -1,4 +1,4 @@
-"""Calibration: what a program of a task costs on this machine, by what runs it.
+"""Calibration: the cost of a task's programs on each device and lane of this machine.
 
 Owns the measurements and the arithmetic of costs. They decide where programs run, never what they compute. Knows nothing of
 configs, run folders or the search.

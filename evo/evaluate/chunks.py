@@ -138,8 +138,8 @@ class ChunkScorer:
         return self.judge(sums, num_instructions)
 
     def work(self, programs: ProgramRows) -> tuple[NDArray[np.float64], Callable[[], None]] | None:
-        """With `cpu_sums`: what `run` gives, and what fills it in: any number of threads call it at once, and take turns at the
-        programs.
+        """With `cpu_sums`: the array that `run` would return, and a function that fills it in. Any number of threads may call the
+        function at once, and take turns at the programs.
         """
         if (summing := self.task.cpu_sums) is None:
             return None
@@ -172,7 +172,7 @@ class ChunkScorer:
         return np.concatenate([sums, checked], axis=1)
 
     def judge(self, results: NDArray[Any], num_instructions: NDArray[np.int32]) -> Evaluation:
-        """Has the task score what `run` gave."""
+        """Has the task score the results of `run`."""
         if self.task.cpu_sums:
             return score_batch(self.task, results, num_instructions, method="score_sums")
         if self.points.targets is None:

@@ -150,9 +150,7 @@ class ClusterEvaluator:
 
 
 class Pace:
-    """Seconds of a worker for a program, by the last batches. A batch of a few, most of whose time is that of starting it, weighs
-    little.
-    """
+    """Seconds of a worker for a program, by the last batches. Small batches weigh little: most of their time is overhead."""
 
     def __init__(self) -> None:
         self._num_programs, self._spent_s = 0.0, 0.0

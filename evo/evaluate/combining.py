@@ -46,7 +46,7 @@ class Combiner:
     """Joins two programs p and q as p + k q, p (q + k) or (p + k) / (q + l); without scaling, as k p + l q, p (k + l q) or
     k p / (q + l).
 
-    Linear least squares of the target t say which q goes with p, and the constants: those of a + b p + c q, a + b p + c p q and
+    Linear least squares of the target t choose q and the constants: those of a + b p + c q, a + b p + c p q and
     a + b p + c t q, where a is 0 without scaling. This is a step of orthogonal matching pursuit (Pati et al., 1993) among
     programs, a semantic crossover.
 
@@ -147,8 +147,8 @@ class Combiner:
         return np.where(np.isfinite(explained), explained, -np.inf)
 
     def _joined(self, kind: str, p: NDArray[np.uint64], q: NDArray[np.uint64], fit: _Fits, max_length: int) -> NDArray[np.uint64]:
-        """The words of both and what joins them, `(n, max_length)`; zeros where the partner does not help, one has no words, they
-        are too long or a constant exceeds f32.
+        """The words of both and of the operators that join them, `(n, max_length)`; zeros where the partner does not help, one
+        has no words, they are too long or a constant exceeds f32.
         """
         add, mul, div, fma = (self._words.get(function, 0) for function in ("add", "mul", "div", "fma"))
         multiply_add = [fma] if fma else [mul, add]

@@ -36,7 +36,7 @@ class Constraints:
         return language.lowering.sums(programs, self._numbers(language, self.costs, 1.0))
 
     def admitted(self, language: Language, programs: ProgramRows) -> NDArray[np.bool_]:
-        """Mask of the programs that keep to all of them, `(n,)`."""
+        """Mask of the programs that satisfy all of them, `(n,)`."""
         lowering, is_admitted = language.lowering, np.ones(len(programs), np.bool_)
         if self.max_size is not None:
             is_admitted &= self.cost_of(language, programs) <= self.max_size
@@ -59,7 +59,7 @@ class Constraints:
 
 
 class ConstrainedEvaluator:
-    """An evaluator that rejects programs beyond constraints without running them. All else is another evaluator's."""
+    """Rejects programs beyond constraints without running them; another evaluator does the rest."""
 
     def __init__(self, evaluator: Evaluator, language: Language, constraints: Constraints):
         self._evaluator, self._language, self._constraints = evaluator, language, constraints

@@ -46,8 +46,8 @@ _clients: weakref.WeakValueDictionary[str, Client] = weakref.WeakValueDictionary
 
 
 def call_here(function: Callable[..., Any], *arguments: Any) -> tuple[str, Any, Exception | None]:
-    """Calls the function on a worker. Gives the worker's address, and a result or an exception: as a value, since Dask cuts those
-    that are long.
+    """Calls the function on a worker. Returns the worker's address, and a result or an exception: as a value, since Dask cuts
+    long exceptions.
     """
     from distributed import get_worker
 
@@ -229,7 +229,7 @@ class Workers:
         return self._client.submit(bytes, value, pure=False)
 
     def call_each(self, function: Callable[..., Any], *arguments: Any) -> None:
-        """Calls a quick function on each usable worker, whatever it is doing. Those that fail or stand still are left alone."""
+        """Calls a quick function on each usable worker, whatever it is doing. Ignores workers that fail or hang."""
         with contextlib.suppress(Exception):  # the workers may be lost, or the scheduler
             workers = list(self._look())
             self._client.run(function, *arguments, workers=workers, on_error="ignore", callback_timeout=CONNECT_S)

@@ -211,7 +211,7 @@ class _Derived:
         return self._leaf(NodeKind.CONSTANT, 0) if index is None else index
 
     def _add(self, graph: Dag, replaced: Mapping[int, int]) -> list[int | None]:
-        """The results of a graph whose nodes become this one's. replaced: nodes that stand for others."""
+        """Adds a graph's nodes to this one's and gives its results. replaced: nodes in place of others."""
         new_indices: list[int] = []
         for index, node in enumerate(graph.nodes):
             renumbered = replace(node, operands=tuple(new_indices[operand] for operand in node.operands))

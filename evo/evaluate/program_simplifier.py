@@ -127,7 +127,7 @@ class _Search:
         return Batch.analyze(self.language.lowering, words)
 
     def _best(self, tried: Batch, cost: NDArray[np.integer]) -> Batch | None:
-        """The program of least cost that scores enough, of several the best, of those the first."""
+        """The cheapest program that scores enough; if several are as cheap, the best of them, then the first."""
         _, first = np.unique(tried.hashes, axis=0, return_index=True)
         rows = np.sort(first)
         if not len(rows):
@@ -141,13 +141,13 @@ class _Search:
 
 
 def without_one(language: Language, graph: Dag) -> Iterator[Dag]:
-    """All graphs in which something simpler stands in place of an instruction."""
+    """All graphs with something simpler in place of an instruction."""
     for index, substitutes in simpler_ones(language, graph):
         yield from (graph.replaced(index, substitute) for substitute in substitutes)
 
 
 def simpler_ones(language: Language, graph: Dag) -> Iterator[tuple[int, list[int | Node]]]:
-    """For each instruction the nodes that it is computed from, and the leaves, that may stand in its place."""
+    """For each instruction its possible substitutes: the nodes that it is computed from, and leaves."""
     stacks = language.instruction_set.stacks
     inputs = language.registers[: len(language.inputs)]
     for index in graph.instructions():

@@ -58,7 +58,7 @@ class Residuals:
         return sums_of_squares(self.compute(at))
 
     def slopes(self, at: NDArray[np.float64], slopes: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Derivatives of predictions, less what offset and scale make up for, times the roots of the weights.
+        """Derivatives of predictions, without the parts that offset and scale absorb, times the roots of the weights.
 
         Args:
             at: outputs `(num_points,)`.

@@ -34,8 +34,8 @@ class Shortening:
         self._is_scaled = is_scaled
 
     def without_constant(self, formula: Formula) -> Iterator[tuple[Dag, float, bool]]:
-        """Graphs with the other operand in place of an instruction on a constant, or a cosine in that of a shifted sine; the
-        constant; whether it was added. Where algebra alone makes it shorter, or a limit, nothing has gone: a factor of 1.
+        """Graphs with the other operand in place of an instruction on a constant, or a cosine in place of a shifted sine; the
+        constant; whether it was added. Where algebra or a limit makes the graph shorter, the constant is a factor of 1.
         """
         graph = formula.graph
         shorter = rewritten(self._language, graph, formula.values, self._allowed)
@@ -72,8 +72,8 @@ class Shortening:
                     yield graph.replaced(constant, factor).replaced(first, term).replaced(result, total)
 
     def _shifts(self, formula: Formula, index: int) -> Iterator[tuple[int, float, int]]:
-        """For an instruction that moves a value by a constant: the constant's node, what is added to the value, up to a sign of
-        both, and the value's node.
+        """For an instruction that shifts a value by a constant: the constant's node, the shift up to a sign of both, and the
+        value's node.
         """
         node, values = formula.graph.nodes[index], formula.values
         if node.payload in self._sums and node.kind == NodeKind.PTX:

@@ -1,4 +1,4 @@
-"""Issue slots as a measure: what a program costs a GPU, by the table of instructions.
+"""Issue slots as a measure: a program's cost on a GPU by the table of instructions.
 
 Owns the evaluator that fills it in. Knows nothing of what else is measured.
 """
@@ -22,7 +22,7 @@ MEASURE = "slots"
 
 
 class SlotsEvaluator:
-    """An evaluator that fills a task's measure `slots` in. All else is another evaluator's.
+    """Fills in the measure `slots` of a task; another evaluator does the rest.
 
     Raises:
         UserError: the task has no such measure, or the table does not know what an instruction costs its GPU.

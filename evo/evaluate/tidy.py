@@ -176,8 +176,8 @@ class Tidier:
     # ---- terms ----
 
     def _without_constant_values(self, graph: Dag, max_length: int) -> Dag:
-        """Numbers in place of what is the same at all points in f32, such as the cosine of values near 1e11, which is 1 there
-        and anything in real numbers.
+        """Numbers in place of values that are equal at all points in f32, such as the cosine of values near 1e11, which is 1
+        there and anything in real numbers.
         """
         left = needed(graph)
         for index in reversed([*graph.instructions()]):
@@ -280,7 +280,7 @@ class Tidier:
         }
 
     def _start(self, formula: Formula, gone: float, is_sum: bool, remaining: list[int] | None = None) -> dict[int, float]:
-        """Values of constants for a fit where a term or factor has gone: one of the others, or all, make up for it."""
+        """Initial constants of a fit without a term or factor: one of the others, or all, make up for it."""
         values, starts = formula.values, [dict[int, float]()]
         remaining = [*values] if remaining is None else remaining
         if gone and not is_sum:

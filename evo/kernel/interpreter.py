@@ -59,7 +59,7 @@ _MIN_WARPS, _MIN_WARPS_IN_REGISTERS = 32, 16
 
 @dataclass(frozen=True)
 class Interpreter:
-    """A kernel: its PTX, and what the encoder of device code must know of it."""
+    """A kernel: its PTX, and the facts that the encoder of device code needs."""
 
     ptx: str
     layout: Layout

@@ -174,7 +174,7 @@ def forms(instruction: Instruction) -> Iterator[tuple[int, ...]]:
 
 
 def go_on(num_bytes: int = 4) -> tuple[str, ...]:
-    """Goes on to the case that a step's word names, and loads that of the case's own step, whose end is so far from %at."""
+    """Lines that take the next case from %word, and load the word of its step. num_bytes: from %at to that step's end."""
     return (
         f"and.b32 %case, %word, {(1 << CASE_BITS) - 1:#x};",
         f"add.u64 %at, %at, {num_bytes};",

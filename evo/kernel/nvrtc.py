@@ -34,7 +34,7 @@ def compile(  # noqa: A001 - as in `re`, it is called by its module's name
     """The PTX of a source.
 
     Args:
-        name: what errors call the source.
+        name: of the source in errors.
         headers: name -> content of everything that may be included.
 
     Raises:

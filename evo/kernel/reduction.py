@@ -75,7 +75,7 @@ def regression_ptx(target: str, is_weighted: bool = False) -> str:
 
 
 def store_fields(address: str, plane_bytes: str) -> str:
-    """Stores what `join_lanes` leaves, a field a plane, from the lane's own on. Changes `address`."""
+    """Stores the results of `join_lanes`, a field a plane, from the lane's own on. Changes `address`."""
     return f"""
 @%is_octet st.global.f64 [%{address}], %value;
 setp.lt.and.u32 %is_field, %lane, {NUM_FIELDS - LANES}, %is_octet;

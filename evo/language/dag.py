@@ -52,8 +52,8 @@ _UNKNOWN = Row()
 class Node:
     """A value. kind, payload: as in the lowered form; the bits of a real number are those of a float64.
 
-    stack: the index of its type; -1: a real number, or what is computed of these. operands: indices of nodes. row: what it is of;
-    it follows from the others.
+    stack: the index of its type; -1: a real number, or a value computed from real numbers. operands: indices of nodes. row: its
+    type and instruction, which follow from the others.
     """
 
     kind: NodeKind
@@ -140,7 +140,7 @@ class Dag:
         )
 
     def replaced(self, index: int, by: int | Node) -> Dag:
-        """The graph in which an earlier node, or a leaf, stands in place of a node."""
+        """The graph with an earlier node, or a leaf, in place of a node."""
         if isinstance(by, Node):
             return Dag((*self.nodes[:index], by, *self.nodes[index + 1 :]), self.results, self.inputs, self.outputs)
         nodes = tuple(
@@ -283,7 +283,7 @@ def rebuilt(graph: Dag, rule: Callable[[Builder, Node, int], int]) -> Dag:
 
     Args:
         rule: takes a builder, a node whose operands are those in the builder, and the node's index in the given graph; puts there
-            what stands for the node.
+            a replacement of the node.
     """
     builder, indices = Builder(), list[int]()
     for index, node in enumerate(graph.nodes):

@@ -66,11 +66,11 @@ def parse_infix(
     """The words of a formula, `(max_length,)` uint64.
 
     Args:
-        source: what messages call the text.
+        source: the text's name in messages.
         instructions: names of those that may be used.
         units: offset and scale of inputs that programs read as `(input - offset) / scale`; the formula has the inputs themselves.
         definitions: functions beside the known ones.
-        absent: says of an instruction that it may not be used.
+        absent: gives the message for an instruction that may not be used.
 
     Raises:
         UserError: the text is not a formula, an operator or function has no instruction, or the program would be longer. The
@@ -179,7 +179,7 @@ class _Reader(Operations):
         raise Wrong(f"'{ast.unparse(formula)}' cannot be a program: there are {known}")
 
     def _chosen(self, test: ast.expr, then: Operand, otherwise: Operand, formula: ast.expr) -> Operand:
-        """One of two values by a condition, whose parts choose one after the other."""
+        """Chooses between two values by a condition, part by part."""
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             return self._chosen(test.operand, otherwise, then, formula)
         if isinstance(test, ast.Compare) and len(test.ops) > 1:

@@ -47,7 +47,7 @@ class Operations:
 
     Args:
         instructions: names of those that may be used.
-        absent: says of another instruction that it may not.
+        absent: gives the message for an instruction that may not be used.
     """
 
     def __init__(self, language: Language, instructions: frozenset[str], absent: Absent):

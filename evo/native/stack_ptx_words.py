@@ -1,4 +1,4 @@
-"""The types of Stack PTX's words, and what is said of a wrong one. csrc/stack_ptx.h documents both."""
+"""The types of Stack PTX's words, and messages about wrong ones. csrc/stack_ptx.h documents both."""
 
 from __future__ import annotations
 

@@ -220,7 +220,7 @@ def _group_key(run: FinishedRun) -> str:
 
 
 def _labels(groups: Sequence[Sequence[FinishedRun]]) -> list[str]:
-    """A short name for each group: that of its runs' folder, or else what the configs differ in."""
+    """A short name for each group: the name of its runs' folder, or else the differences of the configs."""
     names = [" ".join(sorted({run.path.absolute().parent.name for run in runs})) for runs in groups]
     if len(set(names)) == len(names):
         return [name[:_MAX_LABEL] for name in names]

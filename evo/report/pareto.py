@@ -92,7 +92,7 @@ def sound_rows(
     objective: NDArray[np.float64],
     handicap: Callable[[NDArray[np.int64]], NDArray[np.float64]],
 ) -> NDArray[np.int64]:
-    """As `best_rows` of those without a handicap, and of those that are better than all of these by more than their handicap.
+    """`best_rows` of programs without a handicap, and of those that beat all of these by more than their handicap.
 
     Args:
         handicap: gives that of some rows. It is asked for those that could be on the front alone.

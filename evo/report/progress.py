@@ -79,10 +79,10 @@ class Progress(AbstractContextManager["Progress"]):
         self._renew()
 
     def _renew(self) -> None:
-        """Shows what is the latest now."""
+        """Shows the latest numbers."""
 
     def say(self, message: str) -> None:
-        """Shows a line to whoever watches."""
+        """Shows a line to the user."""
 
     def end(self) -> None:
         """Gives the terminal back, as leaving the context does."""

@@ -264,7 +264,7 @@ class Result:
         return path
 
     def _runnable(self, caller: str, row: int | None) -> tuple[NDArray[np.uint64], VirtualMachine]:
-        """The words of a row, `(1, max_length)`, and what runs them."""
+        """The words of a row, `(1, max_length)`, and the virtual machine that runs them."""
         words, language = self._words(caller, row), self.search.problem.language
         if unsupported := without_cpu_meaning(language, list(dag_of(language, words).ptx_by_name())):
             raise UserError(f"only a GPU can run {', '.join(unsupported)}", caller)

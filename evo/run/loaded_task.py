@@ -253,7 +253,7 @@ def _with_target(config: RunConfig, instruction_set: InstructionSet, target: str
 
 
 def _with_tuning(config: RunConfig, task: Task | DeclaredTask) -> RunConfig:
-    """The config with what `search.tuning` leaves to the task."""
+    """The config with the task's defaults for `search.tuning`."""
     tuning = config.search.tuning
     reason = why_not_tunable(task)
     if tuning.share and reason:

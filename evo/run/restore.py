@@ -125,7 +125,7 @@ def _shape(identity: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read_quarantine(run_dir: RunDir, meta: dict[str, Any]) -> Quarantine:
-    """The checkpoint's and the folder's, which also knows programs that failed later, such as those that ended the run."""
+    """Failed programs of the checkpoint and of the folder, which also knows later ones, such as those that ended the run."""
     quarantine = {}
     for key, record in {**meta["quarantine"], **run_dir.quarantine()}.items():
         try:
@@ -139,7 +139,7 @@ def _read_quarantine(run_dir: RunDir, meta: dict[str, Any]) -> Quarantine:
 
 
 def same_backend(path: Path, config: RunConfig, meta: dict[str, Any]) -> Backend:
-    """The backend that a run goes on with: the one that it had, unless the config names one."""
+    """The backend of a resumed run: its previous one, unless the config names another."""
     if config.evaluation.backend != AUTO:
         return BACKENDS[config.evaluation.backend]
     backend = BACKENDS[meta["backend"]]

@@ -195,7 +195,7 @@ class RunDir(AbstractContextManager["RunDir"]):
         return load_config(self.path / "config.yaml", overrides)
 
     def other_version(self, reason: object) -> UserError:
-        """The refusal of a run that another version of evo made. reason: what that version does differently."""
+        """The error about a run of another version of evo. reason: what that version does differently."""
         try:
             maker = f"evo {read_json(self.path / 'environment.json', 'environment')['evo']}"
         except (UserError, OSError, KeyError, TypeError):
@@ -221,7 +221,7 @@ class RunDir(AbstractContextManager["RunDir"]):
             raise UserError(f"cannot read how the elites came about: {reason}", path) from error
 
     def cut_records(self, meta: dict[str, Any]) -> None:
-        """Cuts the lineage log back to what it was when a checkpoint with this header was written."""
+        """Cuts the lineage log back to its length when a checkpoint with this header was written."""
         known = meta.get("lineage", {"file": "", "num_bytes": 0})
         for path in self._logs():
             with _writing(path):

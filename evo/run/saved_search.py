@@ -134,10 +134,10 @@ def variation_of(config: RunConfig, language: Language, options: VariationOption
 
 
 def make_archive_of(problem: Problem, arrays: Arrays) -> ProgramArchive:
-    """An empty archive as the config says.
+    """An empty archive of the config's kind.
 
     Args:
-        arrays: what it takes beside the config; empty: it is new.
+        arrays: of its layout, beside the config; empty: it is new.
 
     Raises:
         UserError: it cannot be made.

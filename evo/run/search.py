@@ -156,7 +156,7 @@ class Search(SavedSearch):
         return self.lineage.numbers(cells)
 
     def tidy(self, until_s: float | None = None) -> None:
-        """Has `elites` give tidy ones, until the search goes on. until_s: of `time.monotonic`, when that must be over."""
+        """Makes `elites` return tidy ones until the search goes on. until_s: time of `time.monotonic` by which to finish."""
         self._tidied = tidied(self.problem, self.archived(), self.archive.index_of, self.counters, until_s)
 
     def generations(
@@ -255,7 +255,7 @@ class Search(SavedSearch):
         return drawn[longest]
 
     def choose_backend(self, warn: Callable[[str], None] = lambda _: None) -> Calibration | None:
-        """Decides what programs run on, before the evaluator is asked for. Gives what they cost, if that decided.
+        """Chooses the backend, before the evaluator is used. Returns the programs' costs, if those decided.
 
         Args:
             warn: called with a line if a backend could be used but fails, or is slower than it could be.

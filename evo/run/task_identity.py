@@ -58,7 +58,7 @@ class DeclaredTask(Task):
 
     Args:
         declared: of `declarations`.
-        reason: what is to be said if its code is needed.
+        reason: the message if its code is needed.
     """
 
     def __init__(self, declared: dict[str, Any], reason: str):

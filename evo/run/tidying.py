@@ -109,7 +109,7 @@ def tidied(problem: Problem, elites: Elites, cells_of: CellsOf, counters: Counte
 
 
 def _front(objective: NDArray[np.float64], complexity: NDArray[np.float64], bits: NDArray[Any] | None) -> list[int]:
-    """The rows of elites that no simpler one is as good as: those of the shortest description first, or the best."""
+    """The rows of the Pareto front, sorted by length of description, or else the best first."""
     order = np.lexsort((-objective, complexity))
     best = np.maximum.accumulate(objective[order])
     front = order[np.concatenate([[True], best[1:] > best[:-1]])]

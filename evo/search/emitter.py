@@ -36,7 +36,7 @@ INITIAL = "initial"  # stands for an emitter where programs have none: in genera
 
 
 class Combiner(Protocol):
-    """Joins programs in pairs. What it makes depends on the programs alone. num_inputs: that programs have."""
+    """Joins programs in pairs. Results depend on the programs alone. num_inputs: of programs."""
 
     kinds: Sequence[str]
     num_inputs: int
@@ -44,7 +44,7 @@ class Combiner(Protocol):
     def combine(
         self, programs: NDArray[np.uint64], partners: NDArray[np.uint64], max_length: int
     ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-        """For each program and each of `kinds`, its words with the best partner and the row of that, or -1."""
+        """For each program and each of `kinds`, its words with the best partner, and the partner's row or -1."""
 
 
 @dataclass(frozen=True)
@@ -243,8 +243,8 @@ class ProgramEmitter:
     def _combined(
         self, combiner: Combiner, candidates: NDArray[np.uint32], index: int, generation: int, num_programs: int
     ) -> tuple[NDArray[np.uint64], Origin]:
-        """Candidates joined with partners: short elites, these with inputs exchanged or in part, or short random programs. Where
-        nothing goes with a candidate it is emitted as it is, which costs nothing.
+        """Candidates joined with partners: short elites, these with inputs exchanged or in part, or short random programs. A
+        candidate without a partner is emitted unchanged, which costs nothing.
         """
         population, num_kinds = self._restarts.population, len(combiner.kinds)
         turn = self._seed + (generation << 8 | index) * GOLDEN_GAMMA
@@ -266,9 +266,7 @@ class ProgramEmitter:
         return words, Origin(parents, operators, emitters)
 
     def _drawn(self, cells: NDArray[np.uint32], turn: int, max_length: int) -> NDArray[np.uint32]:
-        """The first cells in an order of their own for each turn: those with programs of at most `max_length` words, if there are
-        any.
-        """
+        """The first cells in an order that each turn shuffles, of programs with at most `max_length` words, if there are any."""
         drawn = cells[_shuffled(self._restarts.population.hashes(cells), turn)[:MOST_DRAWN]]
         lengths = (self._restarts.population.words[drawn] != 0).sum(axis=1)
         short = drawn[lengths <= max_length]

@@ -125,7 +125,7 @@ class Lineage:
         return arrays
 
     def restore(self, elites: Elites, arrays: dict[str, NDArray[Any]], records: Records) -> None:
-        """Takes back what `arrays` and `records` gave.
+        """Restores the results of `arrays` and `records`.
 
         Args:
             elites: that are bred from.

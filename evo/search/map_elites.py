@@ -86,7 +86,7 @@ Step: TypeAlias = Generation | Beginning
 
 @dataclass(frozen=True)
 class _Offspring:
-    """Offspring of a generation. is_new: programs that nobody has evaluated yet. num_neutral: programs that equal a parent."""
+    """Offspring of a generation. is_new: not evaluated yet. num_neutral: number of programs that equal a parent."""
 
     generation: int
     batch: Batch
@@ -200,7 +200,7 @@ class MapElites:
         return _Offspring(generation, batch, is_new, num_neutral)
 
     def _evaluate(self, offspring: _Offspring) -> _Scored:
-        """Chooses from what is new, evaluates it, and tunes the best of it."""
+        """Chooses new programs, evaluates them, and tunes the best."""
         state, batch, is_chosen = self._state, offspring.batch, offspring.is_new
         if state.prescreen:
             parents = state.emitter.origin.parents

@@ -57,5 +57,5 @@ class HashMemory:
         return {"hash": self._ring[rows]}
 
     def restore(self, arrays: dict[str, NDArray[np.uint64]]) -> None:
-        """Takes back what `arrays` gave, into an empty memory of the same capacity."""
+        """Restores the result of `arrays` into an empty memory of the same capacity."""
         self.add(arrays["hash"])

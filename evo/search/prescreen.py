@@ -90,10 +90,10 @@ class Prescreen:
         self._predicted = np.zeros((0, self._num_targets), np.float32)  # of them
 
     def begin(self, population: ProgramArchive, *, is_fresh: bool) -> int:
-        """Begins a generation; returns how many offspring are to be bred for each one that is evaluated.
+        """Begins a generation; returns how many offspring to breed for each one that is evaluated.
 
         Args:
-            population: what is bred from.
+            population: the parents.
             is_fresh: its programs will have no parents.
         """
         self._is_screening = bool(not is_fresh and len(population) and self._model.num_rows)

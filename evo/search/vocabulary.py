@@ -138,7 +138,7 @@ def make_variation(
 
     Args:
         initial_lengths: the least and the greatest length of random programs, in words.
-        source: where messages say that the options stand.
+        source: the options' key in messages.
 
     Raises:
         UserError: a name is unknown, nothing has a weight, or a rate is out of range.

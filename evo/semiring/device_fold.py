@@ -212,9 +212,9 @@ def _used(fold: Fold) -> dict[str, list[tuple[str, int]]]:
 def _calls(
     fold: Fold, layouts: tuple[_Layout, ...], num_results: int, batch: tuple[int, ...], size: tuple[int, ...]
 ) -> list[tuple[NDArray[np.uint64], NDArray[np.intp], int]]:
-    """The kernel's argument for each launch, in units of 8 bytes and with offsets in place of addresses; where these are, first
-    those of the roles and then the results'; and how many matrices it is for. A launch goes through the last two axes of a batch
-    whose axes have no stride in common.
+    """For each launch the kernel's argument, in units of 8 bytes and with offsets in place of addresses; the indices of these,
+    first the roles' and then the results'; and its number of matrices. A launch goes through the last two axes of a batch whose
+    axes have no stride in common.
     """
     outer, inner, used = (roles := roles_of(fold)).outer, roles.inner, _used(fold)
     seen = {"rows": outer[0] + inner, "columns": outer[1] + inner, "pairs": outer, "numbers": "--"}
@@ -243,14 +243,14 @@ def _calls(
 
 
 def _batch_strides(layout: _Layout, num_inner: int, batch: tuple[int, ...]) -> list[int]:
-    """Stride of each axis of the batch; 0 where the operand has one value for all."""
+    """Stride of each axis of the batch; 0 where the operand is broadcast."""
     num_batch = len(layout[0]) - num_inner
     strides = [stride if size > 1 else 0 for size, stride in zip(layout[0][:num_batch], layout[1][:num_batch], strict=True)]
     return [0] * (len(batch) - num_batch) + strides
 
 
 def _merged(batch: tuple[int, ...], strides: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
-    """The shape of a batch and the strides of each operand, with as few axes as go through the same places in the same order."""
+    """The shape of a batch and the strides of each operand, with as few axes as visit the same addresses in the same order."""
     shape: list[int] = []
     merged: list[list[int]] = [[] for _ in strides]
     for axis, size in enumerate(batch):

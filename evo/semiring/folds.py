@@ -115,7 +115,7 @@ class Fold:
 
     @cached_property
     def results(self) -> tuple[Axes, ...]:
-        """The axes of what comes out."""
+        """The axes of the results."""
         if self.finish is not None:
             return (Axes.PAIR,) * len(self.finish.results)
         return tuple(state.axes for state in self.states)
@@ -228,7 +228,7 @@ FOLDS: dict[str, Any] = {}  # what PyTorch's operator can run, by key: each has 
 
 
 def key_of(content: Any) -> str:
-    """Names what the operator runs; the same in every process for the same program."""
+    """The key of a fold or sums for the operator; equal in every process for equal programs."""
     text = repr((type(content).__name__, content.fold, getattr(content, "kind", "")))
     key = hashlib.sha256(text.encode()).hexdigest()[:16]
     FOLDS.setdefault(key, content)

@@ -252,7 +252,7 @@ def _tensor(value: Any) -> Any:
 
 
 def log_product(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any] | None:
-    """log(sum of exp(a + b)) by a matrix product; None where rows reach their largest values at places so far apart that the sum
+    """log(sum of exp(a + b)) by a matrix product; None where rows reach their largest values at columns so far apart that the sum
     of what did not underflow is not exact, or where they are not finite.
     """
     largest_a, largest_b = a.max(-1, keepdims=True), b.max(-1, keepdims=True)

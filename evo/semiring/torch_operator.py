@@ -370,7 +370,7 @@ def _of_pairs(semiring: Any) -> Sums:
 
 
 class _OfExtremum:
-    """The derivatives of a minimum or maximum: those of the term that is the result."""
+    """The derivatives of a minimum or maximum, which are those of the winning term."""
 
     def __init__(self, semiring: Any, operands: Sequence[Tensor], best_k: Tensor):
         self._is_found, self._k = best_k >= 0, best_k.clamp(min=0).long()

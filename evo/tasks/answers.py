@@ -48,7 +48,7 @@ def method_place(task_class: type[Task], method: str) -> str:
 
 @contextmanager
 def forks_ended() -> Iterator[None]:
-    """Ends a child that a task's code has forked and that comes back from it: it would go on as a second evo."""
+    """Ends a child process that a task's code has forked and that returns from it: it would go on as a second evo."""
     process = os.getpid()
     try:
         yield

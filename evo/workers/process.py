@@ -102,7 +102,7 @@ class WorkerProcess:
         return self.is_ready or self._connection.poll(0)
 
     def wait_until_ready(self, limit_s: float = math.inf, on_step: OnStep = lambda _: None) -> Any:
-        """Returns when the first call has, the first time what it does. Raises as `call`.
+        """Returns after the first call, the first time with its result. Raises as `call`.
 
         Args:
             on_step: called with each step that the first call reports (`report`); gives the limit from there on; None: the same.
@@ -114,7 +114,7 @@ class WorkerProcess:
         return result
 
     def call(self, function: Callable[_P, _T], limit_s: float, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
-        """Makes a call there. The function is found by its name. Returns or raises what it does.
+        """Makes a call there. The function is found by its name. Returns its result or raises its exception.
 
         Raises:
             ProcessDied: the process ended first.

@@ -84,7 +84,7 @@ class Processes:
         may_begin: Callable[[WorkerProcess], bool] = lambda _: True,
         **kwargs: Any,
     ) -> _T:
-        """Makes a call in one of them. Returns or raises what it does.
+        """Makes a call in one of them. Returns its result or raises its exception.
 
         Args:
             tries: processes that may die with it.
@@ -120,7 +120,7 @@ class Processes:
                 self._idle.append(process)
 
     def close(self, patience_s: float = 0.0) -> None:
-        """Ends them: those that are idle by themselves within the seconds, so that nothing that was printed is lost."""
+        """Ends them. Idle ones may end by themselves within the seconds, so that no printed text is lost."""
         with self._lock:
             self._is_closed = True
             idle = [process for process in self._idle if process.is_ready]
@@ -138,7 +138,7 @@ class Processes:
                 process.hang_up()
 
     def _begun(self, process: WorkerProcess) -> WorkerProcess:
-        """This process, or another in place of it if it has died, once it has begun."""
+        """This process, or its replacement if it has died, once it has begun."""
         how = ""
         for _ in range(MAX_STARTS):
             if not process.is_alive:

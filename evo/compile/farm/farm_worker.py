@@ -25,7 +25,7 @@ HELLO_S = 1.0  # between two attempts to be taken
 
 @dataclass
 class Status:
-    """State of a worker: whether it works for a run, numbers of what it compiled so far, and requests that it holds."""
+    """State of a worker: whether it works for a run, counts of compiled requests and programs, and requests that it holds."""
 
     run: bool = False
     requests: int = 0

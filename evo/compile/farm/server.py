@@ -231,7 +231,7 @@ class CompileFarm(CompileExecutor):
         return job
 
     def _drop(self, job: _Job) -> None:
-        """Ends the work for a request that nobody waits for any more."""
+        """Ends the work for a cancelled request."""
         if job.here:
             job.here.cancel()
         if job.lease:
@@ -273,7 +273,7 @@ class CompileFarm(CompileExecutor):
                 raise protocol.ProtocolError("wrong kind or fields of a message")
 
     def _compile_here(self, job: _Job, reason: str = "") -> None:
-        """Fulfils a request on this machine, whose word is the last. reason: why it failed elsewhere."""
+        """Fulfils a request on this machine, which decides. reason: why it failed elsewhere."""
         self._pool = self._pool or CompilePool(1, self._time_limit_s)
         job.here = self._pool.submit(compile_request, job.request)
         job.here.add_done_callback(lambda done: self._command(lambda: self._take_verdict(job, reason, done)))

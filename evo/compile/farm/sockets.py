@@ -135,7 +135,7 @@ class Router(_Socket):
         return not self._keys or key in self._keys.look()
 
     def refuse(self, name: str, reason: str, peer: bytes | None = None) -> None:
-        """Says on both sides that a worker is turned away. name: its machine's. peer: None: it cannot be told."""
+        """Reports on both sides that a worker is rejected. name: of its machine. peer: None: it cannot be reached."""
         self._num_refusals += 1
         if self._num_refusals <= MAX_REFUSALS:
             more = "" if self._num_refusals < MAX_REFUSALS else "; further refusals are not reported"

@@ -84,7 +84,7 @@ class Sums(Task):
 
 
 def run(ordinal: int, report: Callable[[str], None]) -> str | None:
-    """Tests a device: in one line what is wrong, or None. Reports each step, and how the lanes differ if they do."""
+    """Tests a device. Returns the problem in one line, or None. Reports each step, and how the lanes differ if they do."""
     for name, step in STEPS.items():
         report(name)
         if problem := step(ordinal):

@@ -244,7 +244,7 @@ class CudaEvaluator:
         take: Callable[[Pack, NDArray[np.uint8]], None],
         times_s: dict[str, float],
     ) -> NDArray[np.int64]:
-        """Runs some rows in the interpreter's lane. Gives those that it cannot run, and adds to the seconds by stage."""
+        """Runs rows in the interpreter's lane. Returns those that it cannot run, and adds to the seconds by stage."""
         # Programs that failed before are not tried again.
         has_failed = np.zeros(len(rows), bool)
         if self._failures:

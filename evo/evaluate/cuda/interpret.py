@@ -82,7 +82,7 @@ class InterpretLane:
     def run(
         self, batch: Batch, rows: NDArray[np.int64], take: Callable[[CodePack, NDArray[Any]], None]
     ) -> tuple[LaneTimes, NDArray[np.int64]]:
-        """Runs these rows of a batch, and gives those of them that the kernel cannot run.
+        """Runs these rows of a batch, and returns those that the kernel cannot run.
 
         Args:
             take: as of `Lane.run`.

@@ -313,5 +313,5 @@ def _output_bytes(point_set: _PointSet, num_programs: int) -> int:
 
 
 def _aligned(num_bytes: int) -> int:
-    """Room whose end is aligned for whatever follows."""
+    """Number of bytes rounded up, so that the next buffer is aligned."""
     return -(-num_bytes // 256) * 256

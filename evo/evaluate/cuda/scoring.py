@@ -40,7 +40,7 @@ class OutputScorer:
         Args:
             source: where they find the task.
             score_seconds: limit for a chunk.
-            is_needed: whether failing to start or load the task is an error; otherwise a line tells, and threads score.
+            is_needed: whether failing to start or load the task is an error; otherwise a warning is printed, and threads score.
 
         Raises:
             UserError: see `is_needed`.

@@ -279,7 +279,7 @@ def export_elites(
 
 
 def export_if_sound(job: Verifier, row: int, formats: Iterable[str]) -> dict[str, str]:
-    """The texts of the elite of a row by format, without those that cannot hold it or disagree with the archive."""
+    """The exports of the elite of a row by format, without formats that cannot hold it or that disagree with the archive."""
     elite, texts = job.elite(row), {}
     for name in formats:
         with suppress(UserError):

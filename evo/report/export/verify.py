@@ -190,7 +190,7 @@ class Verifier:
             start += point_set.num_points
 
     def verify(self, elite: Elite, outputs: list[NDArray[Any]] | None, name: str, *, is_exact: bool = True) -> None:
-        """Compares an elite's program with the archive, and what its export gives with the program.
+        """Compares an elite's program with the archive, and the outputs of its export with the program's.
 
         Args:
             outputs: of the export at `inputs`; None: it cannot be run here.
@@ -211,8 +211,8 @@ class Verifier:
             self._compare(elite, what, self.score(elite, outputs), TOLERANCE)
 
     def wanted(self, elite: Elite, *, is_exact: bool = True) -> _Values | None:
-        """Outputs and their tolerances for an export of an elite whose program scores what the archive says; None: only scores
-        can tell.
+        """Outputs and their tolerances for an export of an elite whose program has the archive's score; None: only scores can be
+        compared.
         """
         key = (elite.name, is_exact or is_real(elite.expression))
         if self._wanted is None or self._wanted[0] != key:
@@ -243,13 +243,13 @@ class Verifier:
             self._compare_here(elite)
 
     def _compare_here(self, elite: Elite) -> None:
-        """Compares what the program scores on this CPU with the archive."""
+        """Compares the program's score on this CPU with the archive."""
         scores = self.scorer.score(elite.batch.words, elite.batch.num_instructions)
         self._compare(elite, "the program", scores, EXACT_TOLERANCE if self.run.backend is CPU else TOLERANCE)
 
     def _compare(self, elite: Elite, what: str, scores: Evaluation, tolerance: float) -> None:
-        """Raises UserError if scores are not those of the archive. Where the archive's are from another machine, approximate
-        instructions may move them.
+        """Raises UserError if scores differ from the archive's. If those are from another machine, approximate instructions may
+        move them.
         """
         nearby = [scores]
         if tolerance == TOLERANCE and has_real_form(elite.program) and self._scores_outputs:

@@ -186,7 +186,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer()
 
     def log_message(self, *args: Any) -> None:
-        """Nothing: a line for each request, one every two seconds, would tell nothing."""
+        """Prints nothing: a line for each request, one every two seconds, would be noise."""
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """Send an error as plain text, without the request."""

@@ -54,7 +54,7 @@ def draw_quartiles(groups: Sequence[Group], path: Path) -> None:
 
 
 def _draw(axes: Axes, group: Group, metric: str, along: str, color: tuple[float, ...]) -> None:
-    """A group's median as a line in the band of its quartiles, from where all its runs have begun to where the last one ends.
+    """Draws a group's median as a line in the band of its quartiles, from the latest begin of a run to the latest end.
 
     A dot is at the end: it is all there is to see of runs of one generation.
     """

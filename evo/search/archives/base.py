@@ -147,7 +147,7 @@ class ProgramArchive:
         fields: dict[str, NDArray[Any]],
         measures: NDArray[np.float64],
     ) -> None:
-        """Adds what `best_of` gave, before anything else is added. All other arguments are those of `add` at `won.rows`."""
+        """Adds the result of `best_of`, before anything else is added. All other arguments are those of `add` at `won.rows`."""
         if not len(won.rows):
             return
         cells = won.cells
