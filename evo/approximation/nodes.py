@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from evo.approximation.bits import ExactFunction
+from evo.language.program import Limits
 
+_NUM_ENTRIES = Limits().store_size
 Node = tuple[Any, ...]  # an instruction and operands, nodes or constants; ("%", k): an input; an output may be a constant, too
 
 
@@ -27,7 +29,7 @@ def parts_of(outputs: Sequence[Node | int]) -> list[Node]:
 
 
 def program_text(outputs: Sequence[Node | int], function: ExactFunction) -> str:
-    """A program's words: what is used more than once is stored."""
+    """A program's words: what is used more than once is stored, for as long as it is used, as far as there are entries."""
     uses: dict[Node, int] = {}
 
     def count(node: Node | int) -> None:
@@ -39,6 +41,7 @@ def program_text(outputs: Sequence[Node | int], function: ExactFunction) -> str:
     for node in outputs:
         count(node)
     places: dict[Node, int] = {}
+    free = [*range(_NUM_ENTRIES)]
 
     def tokens(node: Any) -> list[str]:
         if not isinstance(node, tuple):
@@ -46,10 +49,15 @@ def program_text(outputs: Sequence[Node | int], function: ExactFunction) -> str:
         if node[0] == "%":
             return [f"%{function.inputs[node[1]]}"]
         if node in places:
-            return [f"load:{places[node]}"]
+            place, uses[node] = places[node], uses[node] - 1
+            if uses[node] < 1:  # what needs it later, as another entry was missing, computes it again
+                free.append(places.pop(node))
+            return [f"load:{place}"]
         made = [token for each in reversed(node[1:]) for token in tokens(each)] + [str(node[0])]
-        if uses[node] > 1:
-            places[node] = len(places)
+        if uses[node] > 1 and free:
+            places[node] = min(free)
+            free.remove(places[node])
+            uses[node] -= 1
             made += [f"store.b32:{places[node]}", f"load:{places[node]}"]
         return made
 

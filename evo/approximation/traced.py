@@ -289,6 +289,8 @@ def made(op: str, operands: tuple[Term, ...], dtype: np.dtype[Any], value: Any =
         parts = [(each.op, each.operands[0], each.value) for each in operands]
         if op != "join" or parts == [("part", first.operands[0], k) for k in range(len(operands))]:
             return first.operands[value or 0]
+    if op == "view" and first is not None and first.op == "part":
+        return made("part", first.operands, dtype, first.value)
     value = known_terms.setdefault((op, dtype, key), value)
     term: Term = known_terms.setdefault((op, operands, dtype, key), Term(op, operands, dtype, value))
     return term

@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 
 from evo.approximation.bits import ExactFunction
+from evo.approximation.dependence import of_terms
 from evo.approximation.exact_sweep import traced
 from evo.approximation.graph import Term, evaluate, ordered
+from evo.approximation.lanes import Lanes
 from evo.approximation.nodes import Node
 from evo.approximation.samples import sample
 from evo.approximation.traced import UntraceableError
@@ -22,7 +24,7 @@ Words = tuple[Word, ...]  # the lower first
 _ALL, _SIGN = 0xFFFFFFFF, 0x80000000
 _MOST_ENTRIES = 32  # of a table
 _NUM_SAMPLED = 4096  # inputs that tell how large a number that is divided may be
-_MOST_TERMS, _MOST_SIZE, _MOST_DEPTH = 400, 6000, 200  # of a graph; of a node as a tree
+_MOST_TERMS, _MOST_SIZE, _MOST_DEPTH = 2000, 6000, 200  # of a graph; of a node as a tree
 _DIVISIONS = ("floor_divide", "remainder")
 _FLOATS = {"add": "addf", "subtract": "subf", "multiply": "mulf", "minimum": "minf", "maximum": "maxf"}
 _HALVES = {"add": "add2_f16", "subtract": "sub2_f16", "multiply": "mul2_f16", "minimum": "min2_f16", "maximum": "max2_f16"}
@@ -43,9 +45,12 @@ def translated(function: ExactFunction, more: Sequence[Any] = ()) -> list[Node |
             return []
         widths = _widths([term.operands[0] for term in terms if term.op in _DIVISIONS], function, more)
         known: dict[Term, Words] = {}
+        bits = of_terms(terms, function.widths)
+        lanes = Lanes(dict(zip(terms, bits, strict=True)), lambda term: known[term][0])
         sizes: dict[int, tuple[int, int]] = {}
         for term in terms:
-            known[term] = _of_term(term, [known[each] for each in term.operands], widths)
+            word = lanes.joined(term)
+            known[term] = _of_term(term, [known[each] for each in term.operands], widths) if word is None else (word,)
         nodes = [known[term][0] for term in outputs]
         for node in nodes:
             size, depth = _size(node, sizes)

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from itertools import pairwise
 from types import ModuleType
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from evo.approximation.bits import ExactFunction
 from evo.approximation.exact import exact_language
 from evo.approximation.exact_task import ExactTask
-from evo.approximation.nodes import program_text
+from evo.approximation.nodes import parts_of, program_text
 from evo.approximation.samples import sample
 from evo.approximation.synthesis import synthesized
 from evo.approximation.translation import translated
@@ -51,6 +52,58 @@ FUNCTIONS = {
 }
 
 
+def many_shared(a, b):
+    shared = [(a >> k) * (b | 1 << k) for k in range(20)]
+    return shared[0] + shared[19] ^ sum(each * (other + 1) for each, other in pairwise(shared)), sum(shared)
+
+
+def of_bytes(call, kind=np.uint8):
+    return lambda a, b: call(a.view(kind), b.view(kind)).view(np.uint32)
+
+
+def of_signed_bytes(call):
+    return of_bytes(call, np.int8)
+
+
+def of_halves(call):
+    return of_bytes(call, np.int16)
+
+
+def wider(a):
+    return a.astype(f"i{2 * a.dtype.itemsize}")
+
+
+# As words of lanes, and how many instructions that takes at most.
+LANES = {
+    "sum": (of_bytes(lambda a, b: a + b), 6),
+    "small sum": (of_bytes(lambda a, b: (a & 15) + (b >> 2)), 4),
+    "difference": (of_signed_bytes(lambda a, b: a - b), 6),
+    "less one": (of_bytes(lambda a, b: (a >> 2 & 3) - 1), 4),
+    "negative": (of_signed_bytes(lambda a, b: -a | b), 6),
+    "shifts": (of_signed_bytes(lambda a, b: (a >> 3) ^ (b << 5)), 7),
+    "logic": (of_halves(lambda a, b: ~a & (b | 0x1234)), 4),
+    "products": (of_bytes(lambda a, b: (a & 7) * np.uint8(31) ^ b), 3),
+    "choice": (of_bytes(lambda a, b: np.where(a & 8, a, b)), 4),
+    "larger": (of_halves(lambda a, b: np.where(a > b, a, b)), 7),
+    "limits": (of_signed_bytes(lambda a, b: np.clip(a, -7, 100) ^ np.minimum(b, 5)), 20),
+    "equal": (of_bytes(lambda a, b: ((a == b) | ~(a <= 3)).astype(np.uint8)), 16),
+    "average": (of_halves(lambda a, b: (wider(a) + b >> 1).astype(np.int16)), 5),
+    "average, upwards": (of_signed_bytes(lambda a, b: (wider(a) + b + 1 >> 1).astype(np.int8)), 5),
+    "average without a sign": (of_bytes(lambda a, b: (wider(a) + b + 1 >> 1).astype(np.uint8)), 4),
+    "joined by shifts": (lambda a, b: sum(((a >> 8 * k & 255) ^ (b >> 8 * k & 15)) << 8 * k for k in range(4)), 3),
+    "fields apart": (lambda a, b: sum((a >> 5 + k & 1) << 8 * k + 3 for k in range(4)) ^ b, 6),
+    "nibbles apart": (lambda a, b: sum((b >> 4 * k & 15) << 8 * k for k in range(4)), 7),
+    "other bytes": (lambda a, b: np.stack([a.view(np.uint8)[k::4] for k in (2, 0, 3, 3)], 1).view(np.uint32)[:, 0] ^ b, 2),
+    "f16": (
+        lambda a, b: (
+            (((np.stack([a >> 4, a >> 20], 1) & 15).astype(np.float16) - np.float16(8)) * np.float16(3)).view(np.uint32)[:, 0] ^ b
+        ),
+        7,
+    ),
+}
+FUNCTIONS |= {f"lanes: {name}": call for name, (call, _) in LANES.items()} | {"many shared": many_shared}
+
+
 @pytest.fixture
 def function(monkeypatch, request):
     module = ModuleType("translated_functions")
@@ -70,6 +123,11 @@ def test_instructions_compute_what_numpy_does(function):
     points = sample(function, 1 << 12, 7)
     results = results_of(function, program_text(translated(function), function), points)
     np.testing.assert_array_equal(results, np.stack(function(*points)))
+
+
+@pytest.mark.parametrize(("function", "most"), LANES.values(), ids=LANES, indirect=["function"])
+def test_lanes_are_computed_together(function, most):
+    assert 0 < len(parts_of(translated(function))) <= most
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,326 @@
+"""Operations on each byte or half of a word, by instructions of whole words (SIMD within a register).
+
+Owns what four or two terms, made alike, are as one word. A lane is the low bits of its term. What a word computes is compared
+with the function later. Knows nothing of single terms but the bits that may be ones.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from evo.approximation.dependence import Bits
+from evo.approximation.graph import Term
+
+Word = Any  # a node or a constant
+_JOINS = ("bitwise_or", "bitwise_xor", "add")
+_LOGIC = {
+    "logical_and": "c0",
+    "bitwise_and": "c0",
+    "logical_or": "fc",
+    "bitwise_or": "fc",
+    "logical_xor": "3c",
+    "bitwise_xor": "3c",
+}
+_LOGIC |= {"logical_not": "0f", "invert": "0f"}
+_HALVES = {"add": "add2_f16", "subtract": "sub2_f16", "multiply": "mul2_f16", "minimum": "min2_f16", "maximum": "max2_f16"}
+
+
+class Lanes:
+    """Words of terms that are made alike.
+
+    Args:
+        bits: of each term, as of `evo.approximation.dependence`.
+        word: the node of a single term of 32 bits.
+    """
+
+    def __init__(self, bits: Mapping[Term, Bits], word: Callable[[Term], Word]):
+        self._bits, self._single = bits, word
+        self._known: dict[tuple[Term, ...], Word | None] = {}
+
+    def joined(self, term: Term) -> Word | None:
+        """The word of a term that joins bytes or halves, maybe by shifts; None: it is another term."""
+        if term.width != 32 or term.op not in ("join", *_JOINS) or term.dtype.kind == "f":
+            return None
+        terms, first = (term.operands, 0) if term.op == "join" else self._shifted(term)
+        word = self.word(terms)
+        return ("shl", word, first) if first and word is not None else word
+
+    def _shifted(self, term: Term) -> tuple[tuple[Term, ...], int]:
+        """Terms that another one joins by shifts, and the least shift; none: it does not."""
+        found: dict[int, Term] = {}
+        waiting = [term]
+        while waiting:
+            each = waiting.pop()
+            if each.op in _JOINS:
+                waiting += each.operands
+                continue
+            if each.op == "constant" and not each.bits():
+                continue
+            is_moved = each.op == "left_shift" and each.operands[1].op == "constant"
+            shift, inner = (each.operands[1].bits(), each.operands[0]) if is_moved else (0, each)
+            if shift in found:
+                return (), 0
+            found[shift] = inner
+        first, width = min(found, default=0), 32 // max(len(found), 1)
+        places = [*range(first, 32, width)]
+        is_full = sorted(found) == places and max(map(self._most, found.values())) << first >> width == 0
+        return (tuple(found[k] for k in places) if is_full else ()), first
+
+    def _most(self, term: Term) -> int:
+        """The largest value of a term as bits."""
+        if term.op == "constant":
+            return term.bits()
+        return sum(1 << k for k, bit in enumerate(self._bits[term]) if bit)
+
+    def word(self, terms: tuple[Term, ...]) -> Word | None:
+        """A word of terms; None: it is not known."""
+        if terms not in self._known:
+            self._known[terms] = self._of(terms)
+        return self._known[terms]
+
+    def _of(self, terms: tuple[Term, ...]) -> Word | None:
+        if not terms or 32 // len(terms) not in (8, 16):
+            return None
+        term, width = terms[0], 32 // len(terms)
+        full, top, each = (1 << width) - 1, _each(width, 1 << width - 1), partial(_each, width)
+        if all(other.op == "constant" for other in terms):
+            return sum((other.bits() & full) << width * k for k, other in enumerate(terms))
+        if len({(other.op, other.dtype, len(other.operands)) for other in terms}) > 1 or term.dtype.kind == "b":
+            return None
+        operands = [tuple(other.operands[k] for other in terms) for k in range(len(term.operands))]
+        if term.op == "part" and term.width == width:
+            return self._permuted(terms, width)
+        if term.dtype.kind == "f" or "f" in {other.dtype.kind for other in term.operands}:
+            return self._of_floats(term, operands) if width == 16 else None
+        counts = [other.bits() if other.op == "constant" else -1 for other in operands[1]] if len(operands) == 2 else [-1]
+        count = counts[0] if len({*counts}) == 1 else -1
+        match term.op:
+            case "view":
+                return self.word(operands[0])
+            case "cast" if term.operands[0].dtype.kind == "b":
+                mask = self._mask(operands[0])
+                return None if mask is None else _and(mask, each(1))
+            case "cast" if min(term.width, term.operands[0].width) >= width:
+                return self.word(operands[0])
+            case "right_shift" if counts == [*range(counts[0], 32, width)] and len({*operands[0]}) == 1 and count < 0:
+                word = self._single(operands[0][0]) if term.operands[0].width == 32 else None
+                return ("sar" if term.dtype.kind == "i" else "shr", word, counts[0]) if word is not None and counts[0] else word
+            case "bitwise_and" if (spread := self._spread(operands, width)) is not None:
+                return spread
+        given = [self._mask(other) if other[0].dtype.kind == "b" else self.word(other) for other in operands]
+        if term.width < width or not given or None in given:
+            return None
+        a, b, c = (*given, 0, 0)[:3]
+        most = [max(map(self._most, other)) for other in operands]
+        if isinstance(a, int) and term.op in ("bitwise_and", "add", "multiply"):
+            a, b, most = b, a, most[::-1]
+        match term.op:
+            case "left_shift" | "right_shift" if count == 0:
+                return a
+            case "bitwise_and" if isinstance(b, int):
+                return _and(a, b)
+            case "bitwise_and" | "bitwise_or" | "bitwise_xor" | "invert":
+                return (f"lop3_{_LOGIC[term.op]}", a, b, 0)
+            case "where":
+                return ("lop3_ca", a, b, c)
+            case "left_shift" if 0 < count < width:
+                moved = ("shl", a, count)
+                return moved if most[0] << count <= full else _and(moved, each(full << count & full))
+            case "right_shift" if 0 < count < width:
+                return self._shifted_right(operands[0], a, count, width)
+            case "add" if most[0] + most[1] <= full:
+                return ("add", a, b)
+            case "add":
+                low = [x if y <= full >> 1 else _and(x, ~top) for x, y in zip((a, b), most, strict=True)]
+                return ("lop3_3c", ("add", *low), ("lop3_60", top, a, b), 0)  # a & (b ^ c)
+            case "subtract":
+                return _difference(a, b, most, width)
+            case "negative":
+                return ("mul", a, full) if most[0] <= 1 else _difference(0, a, [0, *most], width)
+            case "multiply" if isinstance(b, int) and each(b & full) == b and most[0] * (b & full) <= full:
+                return ("mul", a, b & full)
+            case "minimum" | "maximum":
+                is_more = self._is_more(operands, a, b, width)
+                return None if is_more is None else ("lop3_ca", is_more, *((b, a) if term.op == "minimum" else (a, b)))
+        return None
+
+    def _of_floats(self, term: Term, operands: Sequence[tuple[Term, ...]]) -> Word | None:
+        """Halves of f16: of operations, and of small integers, which are the digits of 1024."""
+        if term.op == "cast" and term.operands[0].dtype.kind in "iu" and term.width == 16:
+            is_small = all(self._most(each) < 1024 for each in operands[0])
+            word = self.word(operands[0]) if is_small else None
+            return None if word is None else ("add2_f16", ("lop3_fc", word, 0x64006400, 0), 0xE400E400)
+        given = [self.word(each) for each in operands]
+        if None in given or term.width != 16:
+            return None
+        return given[0] if term.op == "view" else (_HALVES[term.op], *given) if term.op in _HALVES else None
+
+    def _permuted(self, terms: Sequence[Term], width: int) -> Word | None:
+        wholes = [*dict.fromkeys(each.operands[0] for each in terms)]
+        if len(wholes) > 2 or any(each.width != 32 for each in wholes):
+            return None
+        size = width // 8
+        codes = [4 * wholes.index(each.operands[0]) + size * each.value + k for each in terms for k in range(size)]
+        first, second = (*map(self._single, wholes), 0)[:2]
+        return first if codes == [0, 1, 2, 3] else ("prmt", first, second, sum(code << 4 * k for k, code in enumerate(codes)))
+
+    def _spread(self, operands: Sequence[tuple[Term, ...]], width: int) -> Word | None:
+        """Fields of a word, as far from each other as from their lanes, under the same mask."""
+        shifted, masks = operands if operands[1][0].op == "constant" else operands[::-1]
+        if masks[0].op != "constant" or len({each.bits() for each in masks}) > 1:
+            return None
+        mask, moved_left = masks[0].bits(), 0
+        if all(each.op == "left_shift" and each.operands[1].op == "constant" for each in shifted):
+            lefts = {each.operands[1].bits() for each in shifted}
+            moved_left, shifted = (lefts.pop() if len(lefts) == 1 else -1), tuple(each.operands[0] for each in shifted)
+        if moved_left < 0 or not mask or mask >> width or (mask >> moved_left) << moved_left != mask:
+            return None
+        places = [
+            (each.operands[0], each.operands[1].bits())
+            if each.op == "right_shift" and each.operands[1].op == "constant"
+            else (each, 0)
+            for each in shifted
+        ]
+        whole, first = places[0]
+        step = places[1][1] - first
+        if whole.width != 32 or not 0 < step < width or places != [(whole, first + k * step) for k in range(len(places))]:
+            return None
+        size, gap = (mask >> moved_left).bit_length(), width - step
+        length = step * (len(places) - 1) + size
+        field = self._single(whole)
+        field = _and(("shr", field, first) if first else field, (1 << length) - 1)
+        if length <= gap:
+            factor = sum(1 << gap * k + moved_left for k in range(len(places)))
+            return _and(("mul", field, factor), _each(width, mask))
+        if size > min(step, gap) or step + size > 2 * gap:
+            return None
+        if len(places) == 4:  # the upper two first
+            field = _and(("lop3_fc", field, ("shl", field, 2 * gap), 0), _each(2 * width, (1 << step + size) - 1))
+        field = ("lop3_fc", field, ("shl", field, gap), 0)
+        return _and(("shl", field, moved_left) if moved_left else field, _each(width, mask))
+
+    def _is_signed(self, width: int, *operands: Sequence[Term]) -> bool | None:
+        """Tell if values are those of lanes with a sign, or all of lanes without one; None: they are others."""
+        found: set[bool | None] = set()
+        for terms in operands:
+            most, whole = max(map(self._most, terms)), terms[0]
+            if not most >> width - 1:  # in both ways
+                continue
+            while whole.width > width and whole.op == "cast" and whole.dtype.kind == whole.operands[0].dtype.kind == "i":
+                whole = whole.operands[0]
+            is_lane = whole.dtype.kind == "i" and whole.width == width
+            is_below = whole.dtype.kind == "i" and whole.width < width
+            found.add(True if is_lane else None if most >> width or is_below else False)
+        return found.pop() if len(found) == 1 else None if found else False
+
+    def _shifted_right(self, terms: Sequence[Term], a: Word, count: int, width: int) -> Word | None:
+        is_signed, full = self._is_signed(width, terms), (1 << width) - 1
+        kept = _each(width, full >> count)
+        if is_signed is None:
+            return self._average(terms, width) if count == 1 else None
+        moved = ("shr", a, count)
+        return ("lop3_ca", kept, moved, _signs(a, width)) if is_signed else _and(moved, kept)
+
+    def _average(self, sums: Sequence[Term], width: int) -> Word | None:
+        """Half of a sum, rounded down; or up, of a sum and 1."""
+        if sums[0].op != "add":
+            return None
+        pairs = [each.operands for each in sums]
+        is_up = all(b.op == "constant" and b.bits() == 1 and a.op == "add" for a, b in pairs)
+        pairs = [a.operands for a, _ in pairs] if is_up else pairs
+        operands = [tuple(pair[k] for pair in pairs) for k in (0, 1)]
+        a, b = map(self.word, operands)
+        is_signed = self._is_signed(width, *operands)
+        if a is None or b is None or is_signed is None:
+            return None
+        half = ("shr", ("lop3_60", _each(width, (1 << width) - 2), a, b), 1)
+        bias = _each(width, 1 << width - 1) if is_signed else 0  # under which the order is that without a sign
+        if is_up:  # (a ^ c | b ^ c) less half of what differs
+            found: Word = ("sub", ("lop3_7e", a, b, bias) if bias else ("lop3_fc", a, b, 0), half)
+        else:
+            found = ("add", ("lop3_42", a, b, bias) if bias else ("lop3_c0", a, b, 0), half)
+        return ("lop3_3c", found, bias, 0) if bias else found
+
+    def _is_more(self, operands: Sequence[tuple[Term, ...]], a: Word, b: Word, width: int) -> Word | None:
+        """Lanes of ones where a > b: the highest bit of the average of a and ~b."""
+        is_signed = self._is_signed(width, *operands)
+        if is_signed is None:
+            return None
+        bias = _each(width, 1 << width - 1) if is_signed else 0
+        half = ("shr", ("lop3_90", _each(width, (1 << width) - 2), a, b), 1)  # a & ~(b ^ c)
+        return _signs(("add", half, ("lop3_18", a, b, bias) if bias else ("lop3_30", a, b, 0)), width)
+
+    def _mask(self, terms: tuple[Term, ...]) -> Word | None:
+        """Lanes of ones where truths hold."""
+        term, width = terms[0], 32 // len(terms)
+        if len({(each.op, each.dtype) for each in terms}) > 1 or term.op in ("constant", "input"):
+            return None
+        operands = [tuple(each.operands[k] for each in terms) for k in range(len(term.operands))]
+        if term.operands[0].dtype.kind == "b":
+            masks = [self._mask(each) for each in operands]
+            return None if term.op not in _LOGIC or None in masks else (f"lop3_{_LOGIC[term.op]}", *(*masks, 0, 0)[:3])
+        if term.operands[0].dtype.kind not in "iu" or (a := self.word(operands[0])) is None:
+            return None
+        most = max(map(self._most, operands[0]))
+        if term.op == "cast":
+            return self._is_not_zero(a, most, width)
+        if len(operands) < 2 or (b := self.word(operands[1])) is None:
+            return None
+        match term.op:
+            case "equal" | "not_equal":
+                if any(max(map(self._most, each)) >> width for each in operands):
+                    return None
+                differs = self._is_not_zero(
+                    a if b == 0 else ("lop3_3c", a, b, 0), most | max(map(self._most, operands[1])), width
+                )
+                return differs if term.op == "not_equal" else ("lop3_0f", differs, 0, 0)
+            case "greater" | "less":
+                return (
+                    self._is_more(operands, a, b, width) if term.op == "greater" else self._is_more(operands[::-1], b, a, width)
+                )
+            case "greater_equal" | "less_equal":
+                turned = (operands, a, b) if term.op == "less_equal" else (operands[::-1], b, a)
+                is_more = self._is_more(*turned, width)
+                return None if is_more is None else ("lop3_0f", is_more, 0, 0)
+        return None
+
+    def _is_not_zero(self, a: Word, most: int, width: int) -> Word | None:
+        if most >> width:
+            return None
+        if most.bit_count() == 1:
+            shift = width - most.bit_length()
+            while isinstance(a, tuple) and (a[0] == "shr" or (a[0] == "lop3_c0" and isinstance(a[2], int))):
+                a, shift = a[1], shift - a[2] if a[0] == "shr" else shift
+            return _signs(("shl", a, shift) if shift > 0 else ("shr", a, -shift) if shift else a, width)
+        low = _each(width, (1 << width - 1) - 1)
+        if not most >> width - 1:
+            return _signs(("add", a, low), width)
+        return _signs(("lop3_fc", ("add", _and(a, low), low), a, 0), width)
+
+
+def _each(width: int, value: int) -> int:
+    """A word of the same lanes."""
+    return sum(value << k for k in range(0, 32, width))
+
+
+def _and(a: Word, mask: int) -> Word:
+    mask &= 0xFFFFFFFF
+    if isinstance(a, int) or mask == 0xFFFFFFFF:
+        return a & mask if isinstance(a, int) else a
+    return _and(a[1], a[2] & mask) if a[0] == "lop3_c0" and isinstance(a[2], int) else ("lop3_c0", a, mask, 0)
+
+
+def _signs(a: Word, width: int) -> Word:
+    """The highest bits of lanes as whole lanes."""
+    return ("prmt", a, 0, 0xBA98 if width == 8 else 0xBB99)
+
+
+def _difference(a: Word, b: Word, most: Sequence[int], width: int) -> Word:
+    """Lanes of a less those of b, without borrowing from other lanes."""
+    top, high = 1 << width - 1, _each(width, 1 << width - 1)
+    if isinstance(b, int):
+        lanes = [b >> k & (1 << width) - 1 for k in range(0, 32, width)]
+        if max(lanes) <= top and most[0] + top - min(lanes) < 2 * top:
+            return ("lop3_3c", ("add", a, high - b), high, 0)
+    low = ("sub", ("lop3_fc", a, high, 0), b if most[1] < top else _and(b, ~high))
+    return ("lop3_3c", low, high if max(most) < top else ("lop3_90", high, a, b), 0)  # a & ~(b ^ c)
