@@ -41,7 +41,7 @@ Section = Mapping[str, Any]
 Callback = Callable[[Generation], Any]
 Guess: TypeAlias = str | Path | Result
 
-NUM_CELLS = 1024  # about, of an archive that nobody has described
+NUM_CELLS = 1024  # about, of the default archive
 
 
 def evolve(

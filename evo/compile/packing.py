@@ -59,7 +59,7 @@ def plan_packs(
     rows_of = np.split(rows_by_group, np.cumsum(np.bincount(groups.ravel()))[:-1])
     order = np.lexsort((first_rows, -num_instructions[first_rows].astype(np.int64)))
     packs: list[list[np.ndarray]] = [[] for _ in range(_num_packs(len(order), packing, num_workers))]
-    open_packs = [(0, number) for number in range(len(packs))]  # what each has to do; a heap
+    open_packs = [(0, number) for number in range(len(packs))]  # the load of each; a heap
     for group in order:
         cost, number = open_packs[0]
         packs[number].append(rows_of[group])

@@ -101,7 +101,7 @@ class CompilePool(CompileExecutor):
     def _assign(self, call: _Call, process: WorkerProcess) -> bool:
         with self._lock:
             call.process = process
-            return not call.future.cancelled()  # else nobody kills the process from now on
+            return not call.future.cancelled()  # an earlier cancel has killed no process
 
     def _make(self, call: _Call) -> None:
         """Makes a call and ends its future."""

@@ -185,7 +185,7 @@ def assemble(ptx: bytes, target: str, options: tuple[str, ...]) -> bytes:
     cubin = nvptxcompiler.compile(ptx, compiler_options(target, options))
     if not is_assembled_by_driver(target):
         return cubin
-    # The driver has no --fmad=false, but keeps apart what says how it rounds.
+    # The driver has no --fmad=false, but does not fuse instructions that say how they round.
     return _UNROUNDED.sub(rb"\1.rn\2", ptx) + b"\0"
 
 

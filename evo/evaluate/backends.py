@@ -104,7 +104,7 @@ def choose_backend(
     if name == AUTO and _why_cpu(assignment.task):
         return Choice(CPU)
     if assignment.settings.cluster:
-        return Choice(CPU if name == AUTO else BACKENDS[name])  # what the workers have cannot be asked before they are chosen
+        return Choice(CPU if name == AUTO else BACKENDS[name])  # the workers' devices are unknown before they are chosen
     choice = Choice(BACKENDS[name]) if name != AUTO else _measured_choice(assignment, programs, warn)
     if problem := choice.backend.why_slow(assignment.task):
         warn(problem)

@@ -88,12 +88,12 @@ class ChunkScorer:
         self._loop = LoopRunner(language, task) if task.rollout is not None else None
         self.points = points or self._ask_for_points()
         if points and points.changes_task:
-            self._ask_for_points()  # for what it does to the task
+            self._ask_for_points()  # its effect on the task is needed
         targets, self._loss = self.points.targets, None
         if targets and not self._loop:
             self._loss = loss_fitter(task, targets.values[0], targets.weights, LOSS_POINTS)
         self._check_sums = StoredSums(language.instruction_set, 1) if self._loss and self.points.check else None
-        self.num_outputs = len(stored_types(task))  # of what a program leaves
+        self.num_outputs = len(stored_types(task))  # of a program
         self.chunk_size = chunk_size(self.points.num_points, self.num_outputs)
         if task.cpu_sums:
             try:

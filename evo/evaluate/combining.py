@@ -17,7 +17,7 @@ from evo.native.tune import best_fits, sums_of_products
 from evo.task import Task
 
 MAX_POINTS = 128  # that pairs are chosen by
-NUM_TRIED = 4  # quotients of each program, those that linear least squares say are best
+NUM_TRIED = 4  # quotients of each program, the best ones by linear least squares
 LEAST_VARIATION = 1e-9  # of a column given the others, relative to its square; below it the column counts as dependent
 
 _NEEDED = {"sum": {"mul", "add"}, "product": {"add", "mul"}, "quotient": {"add", "div"}}  # functions, by kind of pair

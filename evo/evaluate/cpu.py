@@ -99,7 +99,7 @@ class CpuEvaluator:
             except WorkerError as error:
                 if not self._may_fail:
                     raise
-                # This process has loaded the task. If its `score` is wrong, it raises here too, and nothing else is to be said.
+                # This process has loaded the task. If its `score` is wrong, it raises here too, with its own message.
                 evaluation = self._on_threads(batch)
                 self._give_up(processes, error)
                 return evaluation

@@ -123,7 +123,7 @@ class Formula:
         for index in reversed(names):
             operands = nodes[index].operands
             if names[index] == "mul" and any(names.get(operand) == "log2" for operand in operands):
-                if index not in exponents:  # else a power, whose exponent is what it is
+                if index not in exponents:  # a power keeps its exponent
                     units.update(dict.fromkeys(operands, LN_2))
             elif names[index] == "exp2" or (index in exponents and names[index] in _LINEAR):
                 exponents.update(operands[:1] if names[index] == "div" else operands)

@@ -111,7 +111,7 @@ class Tidier:
         self._instruction_bits = INSTRUCTION * math.log2(16 + len(inputs))
         self._floor = 0.0
         self._price, self._most = 1.0, math.inf  # times the bits of instructions; bits of a constant at most
-        self._begin, self._end = 0, 0.0  # of the operations of what is being done
+        self._begin, self._end = 0, 0.0  # of the current step, in operations
 
     @property
     def num_operations(self) -> int:

@@ -129,9 +129,7 @@ class ConstantTuner:
         tuned, outcomes = self._tuner.tune(words)
         if self._final:
             mixed = tuned.sum(axis=1, dtype=np.uint64) * _MIXER
-            rows = np.flatnonzero(
-                mixed >> np.uint64(64 - FINAL_SHARE_LOG2) == 0
-            )  # by the program alone, whoever its neighbours are
+            rows = np.flatnonzero(mixed >> np.uint64(64 - FINAL_SHARE_LOG2) == 0)  # by the program alone, not by its neighbours
             tuned[rows], final = self._final.tune(tuned[rows])
             outcomes["is_changed"][rows] |= final["is_changed"]
             outcomes["num_evaluations"][rows] += final["num_evaluations"]

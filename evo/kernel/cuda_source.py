@@ -128,7 +128,7 @@ def interpreting(
     cases = cases_of(language.instruction_set, instructions)
     text = header(language, num_sites, len(task.measures), num_kernel_results(task), (layout, cases))
     ptx = _ptx(*kernel, text, target, cache).decode()
-    if "brx.idx" not in ptx:  # NVRTC leaves out what nobody calls
+    if "brx.idx" not in ptx:  # NVRTC drops functions without calls
         raise _no_program(kernel[0])
     return Interpreter(_CODE.sub(r".visible \g<0>", ptx), layout, cases)
 

@@ -21,7 +21,7 @@ from evo.native.stack_ptx import NO_VALUE, NodeKind
 from evo.native.stack_ptx_words import META_OPERATIONS, WordType
 
 REAL = "real"  # type of a number that is computed in float64 and has no PTX type
-CAST = "cast"  # name of what makes an f32 a real number, or the other way round
+CAST = "cast"  # name of the conversion between f32 and real numbers
 _NO_STACK = -1
 _DUP = META_OPERATIONS.index("dup")
 _LEAVES = {NodeKind.INPUT: WordType.INPUT, NodeKind.SPECIAL: WordType.SPECIAL}

@@ -113,8 +113,8 @@ class _Reader(Operations):
         self.results: dict[str, int] = {}
         self._inputs: dict[str, int] = {}  # name -> index among the inputs
         taken: set[str] = set()
-        self._read_as: dict[str, str] = {}  # what a program reads, as formulas have it -> the input
-        self._in_units: dict[str, str] = {}  # an input -> the same, of what a program reads
+        self._read_as: dict[str, str] = {}  # a scaled input as a formula -> the input
+        self._in_units: dict[str, str] = {}  # an input -> the input as a formula of its scaled value
         for index, (name, _) in enumerate(language.inputs):
             for spelling in (name, identifier(name, taken)):
                 self._inputs[spelling] = index

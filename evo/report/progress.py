@@ -73,7 +73,7 @@ class Progress(AbstractContextManager["Progress"]):
             if not (generation.num_scored or self._has_warned):
                 self._has_warned = True
                 self.say(f"warning: {_why_none_survives(self._search.problem.task, generation.done)}")
-            if generation.done == generation.total:  # what comes next says more
+            if generation.done == generation.total:  # the next line says more
                 return
         self._latest = (generation, elapsed_s)
         self._renew()

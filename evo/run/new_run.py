@@ -98,7 +98,7 @@ def _hidden_folder(parent: Path) -> tuple[Path, IO[str]]:
 def _remove_abandoned(parent: Path) -> None:
     """Removes hidden folders whose lock nobody holds."""
     if os.environ.get("EVO_NO_LOCK"):
-        return  # nobody can tell
+        return  # without locks, abandoned folders cannot be recognised
     for folder in parent.glob(f".*{PARTIAL_SUFFIX}"):
         with suppress(OSError):
             try:

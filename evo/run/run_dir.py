@@ -94,7 +94,7 @@ class RunDir(AbstractContextManager["RunDir"]):
             if self._metrics is None:
                 self._metrics = open(path, "ab")  # noqa: SIM115 - closed by close()
             self._metrics.write(json.dumps(row).encode() + b"\n")
-            self._metrics.flush()  # visible at once to whoever looks at a run in progress
+            self._metrics.flush()  # visible at once to readers of a run in progress
 
     def cut_metrics(self, num_bytes: int, generations: int) -> int:
         """Cuts metrics.jsonl back to a checkpoint: to its length then, to whole lines, and to its generations.

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from evo.search.archives.base import ProgramArchive
 
 NUM_TRIED = 4  # programs that are scored before a search begins
-NUM_DRAWN, NUM_TYPICAL = 1024, 128  # random programs, and the longest of them, which what programs cost is measured with
+NUM_DRAWN, NUM_TYPICAL = 1024, 128  # random programs, and the longest of them, to measure costs with
 PICTURE_TRIED = 8  # side in pixels of the picture that is drawn then
 PICTURE_PLOTS = {"contact_sheet", "best", "animation", "gallery", "lineage", "poster"}
 PLOTS_WITH_PICTURES = PICTURE_PLOTS | {"page"}  # if the task draws any
@@ -205,7 +205,7 @@ class Search(SavedSearch):
                 if self.stop_reason:
                     self.tidy()
                 save_s = journal.save(bool(self.stop_reason))
-            on_step(generation, self.elapsed_s)  # saved before: whoever watches may be gone
+            on_step(generation, self.elapsed_s)  # saved before: the watcher may be gone
             yield generation
         if journal and self._tidied is None:
             self.tidy()

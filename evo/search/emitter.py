@@ -21,14 +21,14 @@ from evo.search.restarts import Restarts
 
 RANDOM = -1  # operator code of a random program
 GIVEN = -2  # of a program that generation 0 was given
-TIDY = -3  # of what a search hands over in place of an elite
+TIDY = -3  # of tidy programs that replace elites at the end of a search
 COMBINED = -4  # of a program that joins two elites
 OWN = -5  # of a program by an emitter in `EMITTERS`
 
 TRIMMED_LENGTH = 128  # words; in longer rows, zeros after programs cost more than copies without them
 NUM_PARTNERS = 192  # of each sort, that one is chosen from
 MAX_RANDOM_PARTNER = 8  # words
-RANDOM_PARTNER_SLOT = 1 << 31  # from which random partners are drawn: behind those of the batch
+RANDOM_PARTNER_SLOT = 1 << 31  # first slot of random partners, behind the batch
 MOST_DRAWN = 1024  # elites that are looked at for partners
 GOLDEN_GAMMA = 0x9E3779B97F4A7C15
 

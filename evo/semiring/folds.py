@@ -224,7 +224,7 @@ class Direct:
     on_arrays: Callable[..., NDArray[Any]]
 
 
-FOLDS: dict[str, Any] = {}  # what PyTorch's operator can run, by key: each has a `fold`
+FOLDS: dict[str, Any] = {}  # inputs of PyTorch's operator by key: each has a `fold`
 
 
 def key_of(content: Any) -> str:

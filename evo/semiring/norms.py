@@ -15,7 +15,7 @@ from evo.language.dag import Builder, Dag
 from evo.language.real_programs import derived, formula
 from evo.semiring.folds import LARGEST, SMALLEST, Axes, Fold, Sums, Variable, rows_and_columns
 
-ORDERS = {"2-norm": "2", "p-norm": "p"}  # by what `accumulate` is called
+ORDERS = {"2-norm": "2", "p-norm": "p"}  # by the name of `accumulate`
 _POWERS, _ROOTS = {"2": "x*x", "p": "abs(x)**p"}, {"2": "sqrt(x)", "p": "x**(1/p)"}
 _LAST = "1e30"  # stands for an infinite p
 

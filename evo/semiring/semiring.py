@@ -102,7 +102,7 @@ class Semiring:
         is_product = self.multiply in (formula("a*b", "a", "b"), formula("b*a", "a", "b"))
         is_sum = self.multiply in (formula("a + b", "a", "b"), formula("b + a", "a", "b"))
         self.is_difference = self.multiply == formula("a - b", "a", "b")
-        # By what the program is, whatever it was written as. A BLAS has the best kernels for a matrix product; the log-sum-exp of
+        # By the program's graph, not its text. A BLAS has the best kernels for a matrix product; the log-sum-exp of
         # a + b is one of exponentials, where those do not underflow.
         self.is_matrix_product = self.kind == "sum" and self.identity == 0.0 and is_product
         self.is_log_product = self.kind == "log-sum-exp" and self.identity == -np.inf and is_sum

@@ -130,7 +130,7 @@ def fold(operands: list[Tensor], key: str) -> list[Tensor]:
     if getattr(content, "order", ""):
         return [torch.from_numpy(norms.run_norm(whole_fold, content.scaled, content.is_difference, arrays, run))]
     depth = sizes_of(whole_fold.arrays, [array.shape for array in arrays])[1]["K"]
-    # Sums over k come in blocks, those over rows do not, so each is by itself.
+    # Sums over k run in blocks, sums over rows do not, so each runs separately.
     parts = [content.only((index,)).fold for index in range(len(whole_fold.results))] if isinstance(content, Sums) else []
     several = parts if depth > blocks.BLOCK and len(parts) > 1 else [whole_fold]
     return [torch.from_numpy(result) for part in several for result in run(part, arrays)]

@@ -10,7 +10,7 @@ import yaml
 from evo.errors import UserError
 from evo.options import WRITTEN_AS_FLOAT
 
-MAX_DEPTH = 64  # of lists and mappings; what reads them calls itself for each
+MAX_DEPTH = 64  # of lists and mappings; their readers are recursive
 MAX_CHARACTERS = 1 << 20
 MAX_REPEATED = 10_000  # values that aliases stand for
 MAX_DIGITS = 1000  # of a number

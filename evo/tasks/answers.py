@@ -75,7 +75,7 @@ _changing: weakref.WeakValueDictionary[int, Task] = weakref.WeakValueDictionary(
 
 def ask(task: Task, method: str) -> Any:
     """Call the task's method and check its answer: `points`, `targets`, `weights`, `check_points` or `check_targets`."""
-    is_ours = type(task).__module__.startswith("evo.")  # such tasks only say what they have
+    is_ours = type(task).__module__.startswith("evo.")  # such tasks do not change when they are asked
     before = None if is_ours else attributes_digest(task)
     with task_errors(type(task), method):
         answer = getattr(task, method)()

@@ -31,7 +31,7 @@ END_S = 5.0  # for the end of a process whose connection has closed
 # Parallel work is done by processes. A library that starts threads in each of them would only disturb.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"), "1")
 _PR_SET_PDEATHSIG = 1
-_RETURNED, _RAISED, _STEP = "returned", "raised", "step"  # what a process sends
+_RETURNED, _RAISED, _STEP = "returned", "raised", "step"  # kinds of messages of a process
 
 _connection: Connection | None = None  # with the parent, in a worker process
 
@@ -88,7 +88,7 @@ class WorkerProcess:
                 start = _starter().submit(lambda: subprocess.Popen(command, pass_fds=inherited, **options))
                 self._process: subprocess.Popen[bytes] = start.result()
             stack.pop_all()
-        with suppress(ProcessDied):  # the next call tells of it
+        with suppress(ProcessDied):  # the next call reports it
             self._send((tuple(sys.path), os.environ.get("PYTHONPATH"), tuple(files)))
             self._send((begin, args, {}))
 

@@ -109,7 +109,7 @@ def make_keys(folder: Path, name: str) -> list[Path]:
             _write_key(run / "secret.key", zmq.curve_keypair()[1])
         run_public = zmq.curve_public(_read_secret(run / "secret.key"))
         public, secret = zmq.curve_keypair()
-        _write_key(run / "workers" / f"{name}.public", public)  # the run learns the key first: whoever has the others can use it
+        _write_key(run / "workers" / f"{name}.public", public)  # the run learns the key first, so that its owner can use it
         _write_key(worker / "run.public", run_public)
         _write_key(worker / "secret.key", secret)
     except OSError as error:

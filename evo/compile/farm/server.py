@@ -93,7 +93,7 @@ class CompileFarm(CompileExecutor):
         server_file: Path | None = None,
     ):
         check_address(listen, "evaluation.farm.listen", has_keys=keys is not None)
-        self.fills_cache = keys is not None  # otherwise nobody knows who made the cubins
+        self.fills_cache = keys is not None  # otherwise the cubins' origin is unknown
         self._heartbeat_s, self._time_limit_s = float(heartbeat_s), float(time_limit_s)
         # A worker is lost after a silence, and if it holds a request for longer than any can take.
         self._lease_s, self._longest_s = protocol.HEARTBEATS_OF_LEASE * heartbeat_s, 2 * time_limit_s + NETWORK_S
@@ -198,7 +198,7 @@ class CompileFarm(CompileExecutor):
         except BaseException as error:
             with self._lock:
                 self._is_closed = True
-            for future in self._unfinished.copy():  # nobody would ever answer
+            for future in self._unfinished.copy():  # they would never end
                 _end(future, error)
             raise
         finally:

@@ -48,7 +48,7 @@ class _Socket:
         self._monitor = self._socket.get_monitor_socket(events)
         self._monitor.set(zmq.RCVHWM, 0)
         self._woken = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        weakref.finalize(self, os.close, self._woken)  # when nobody can wake it any more
+        weakref.finalize(self, os.close, self._woken)  # when nothing can wake it any more
         self._poller = zmq.Poller()
         for source in (self._socket, self._monitor, self._woken):
             self._poller.register(source, zmq.POLLIN)

@@ -50,7 +50,7 @@ class Verdict:
     reason: str = ""
 
 
-# How many of the modules run, one after the other, in a new process; -1 if it cannot be told. Takes a program's seconds, too.
+# How many of the modules run, one after the other, in a new process; -1: unknown. Takes a program's seconds, too.
 Runner = Callable[[Kernel, Sequence[Module], float], int]
 
 

@@ -15,7 +15,7 @@ from evo.workers.process import ProcessDied, WorkerProcess, report
 
 KILL_S = 5.0  # for a process to end that is killed; one that waits inside a driver may never do
 
-# Does the work with its argument, and calls the second one with each step. Gives in one line what is wrong, or None.
+# Does the work with its argument, and calls the second one with each step. Returns the problem in one line, or None.
 Work = Callable[[Any, Callable[[str], None]], str | None]
 
 

@@ -66,7 +66,7 @@ class OutputScorer:
                     try:
                         return processes.score(outputs, num_instructions)
                     except WorkerError as error:
-                        # If `score` is wrong, it raises here too, and nothing else is to be said.
+                        # If `score` is wrong, it raises here too, with its own message.
                         evaluation = self._score_here(outputs, num_instructions)
                         self._give_up(processes, error)
                         return evaluation

@@ -24,7 +24,7 @@ TIMEOUT_LASTS_S = 3600.0
 TESTS = "evo.evaluate.cuda.device_tests:run"
 TEST_AGAIN = "evo doctor --test"
 
-LANES_DIFFER = "lanes differ: "  # begins a step that tells how
+LANES_DIFFER = "lanes differ: "  # begins the step that describes how
 
 
 @dataclass(frozen=True)

@@ -129,7 +129,7 @@ class SeveralEvaluator:
                 while (part := next(waiting, None)) is not None:
                     evaluations[part.start] = evaluator.evaluate(batch[part])
             except BaseException:
-                list(waiting)  # nobody goes on
+                list(waiting)  # stops all GPUs
                 raise
 
         futures = [self._threads.submit(work, evaluator) for evaluator in self._evaluators]

@@ -19,7 +19,7 @@ from evo.native.stack_ptx import NodeKind
 NUM_SAMPLES = 16
 SPREAD = 3.0  # times the largest error of an operation: of its errors in samples
 MARGIN = 3.0  # times the largest error of a sample
-F32_SMALLEST = 2.0**-126  # what is smaller is 0
+F32_SMALLEST = 2.0**-126  # smaller numbers are 0
 
 
 def samples(formula: Dag, inputs: list[NDArray[Any]], *, is_f32: bool) -> Iterator[list[NDArray[np.float64]]]:

@@ -130,7 +130,7 @@ def _run_sympy(job: Verifier, _: Dag, text: str) -> list[NDArray[Any]]:
 
 
 def _run_latex(job: Verifier, expression: Dag, _: str) -> list[NDArray[Any]]:
-    return _run_sympy(job, expression, sympy_text(expression, ""))  # which is what is set as LaTeX
+    return _run_sympy(job, expression, sympy_text(expression, ""))  # LaTeX is made from this
 
 
 def graph_of(expression: Dag) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from evo.tasks.answers import point_arrays, task_errors
 
 NUM_POINTS = 128  # of a curve
 _TOP = 65534  # stands for the upper edge of a curve's picture, 0 for the lower
-_GAP = 65535  # stands for what is not finite
+_GAP = 65535  # stands for values that are not finite
 _MARGIN = 0.15  # of the target's range, above and below it
 
 

@@ -37,7 +37,7 @@ _TOKEN_BYTES = 16
 _HEADERS = {
     "Content-Type": "text/html; charset=utf-8",
     "Cache-Control": "no-cache",
-    "Content-Security-Policy": "frame-ancestors 'none'",  # what a page cannot say of itself; the rest it does
+    "Content-Security-Policy": "frame-ancestors 'none'",  # a page cannot set this one itself; it sets the others
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
@@ -191,7 +191,7 @@ class _Handler(BaseHTTPRequestHandler):
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """Send an error as plain text, without the request."""
         del explain
-        self.close_connection = True  # what follows a request that was not read is none
+        self.close_connection = True  # the rest of an unread request is not a new request
         status = HTTPStatus(code)
         headers = {**_HEADERS, "Content-Type": "text/plain", "Connection": "close"}
         self._send(status, f"{message or status.phrase}\n".encode(), headers)
