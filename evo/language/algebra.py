@@ -27,6 +27,7 @@ Factors = tuple[tuple[int, float], ...]  # atoms and their powers, sorted
 Form = tuple[float, Factors]
 
 MAX_RANKED = 60  # characters by which forms are put in order
+MAX_EXPANDED = 24  # terms of a sum without products of sums
 MAX_TERMS = 8  # of a sum that a quotient is joined with
 NEAR = 4e-16  # relative, by which rounding changes a number
 ONE: Form = (1.0, ())
@@ -194,6 +195,19 @@ class Algebra:
         if np.add.reduce([*map(self.bounds, terms)])[1] <= 0.0:  # so that roots of it are of no negative number
             size = -size
         return scaled(self.atom("sum", tuple(scaled(term, 1.0 / size) for term in terms)), size)
+
+    def expanded(self, terms: Iterable[Form]) -> dict[Factors, float]:
+        """Terms without sums in products, or none if there are too many."""
+        total, todo = dict[Factors, float](), [*terms]
+        while todo and len(todo) + len(total) <= MAX_EXPANDED:
+            number, factors = todo.pop()
+            inside = next((pair for pair in factors if pair[1] == 1.0 and self.atoms[pair[0]][0] == "sum"), None)
+            if inside is None:
+                _add(total, factors, number)
+            else:
+                rest = number, tuple(pair for pair in factors if pair != inside)
+                todo += [self.product([rest, term]) for term in self.atoms[inside[0]][1]]
+        return {} if todo else total
 
     def _joined_logarithms(self, total: dict[Factors, float]) -> None:
         """log(a) + log(b) is log(a*b)."""

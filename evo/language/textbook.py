@@ -4,7 +4,7 @@ Owns how forms of `evo.language.algebra` are written: signs, order, bases of pow
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache, partial, reduce
 from types import MappingProxyType
 from typing import Any, cast
@@ -12,6 +12,7 @@ from typing import Any, cast
 from evo.instructions import shipped_instruction_set
 from evo.language.algebra import LN_2, LN_10, NEAR, Algebra, Factors, Form, Ranges, cost, plain, scaled
 from evo.language.dag import REAL, Builder, Dag, function_node
+from evo.language.polynomials import products_of
 from evo.language.usual_names import SYMPY, with_usual_names
 
 MAX_NODES = 150  # of a formula; a longer one gets usual names alone
@@ -78,11 +79,51 @@ class _Writer:
         if shared:
             rest = ((n, tuple(pair for pair in factors if pair not in shared)) for n, factors in terms)
             return self._product(self._algebra.product([(1.0, tuple(sorted(shared))), self._algebra.sum(rest)]))
+        if not is_angle and (product := self._factored(terms)):
+            return self._product(product)
+        terms = self._gathered(terms)
         first, *others = sorted(terms, key=partial(self._term_rank, is_angle=is_angle))
         place = self._product(first)
         for number, factors in others:
             place = self._apply("a - b" if number < 0.0 else "a + b", place, self._product((abs(number), factors)))
         return place
+
+    def _factored(self, terms: tuple[Form, ...]) -> Form | None:
+        """A product that a sum is, if its numbers are shorter: (1 + 0.7*a)**2, (1 + a/2)*(3 + b), n*(120 - n)*(n - 15)/4500."""
+        total = self._algebra.expanded(terms)
+        for found in products_of(self._algebra, total, self._rounding):
+            if self._total_cost(self._numbers(found)) < self._total_cost(total.values()):
+                return found
+        return None
+
+    def _with_products(self, form: Form) -> Form:
+        """A product whose sums are products where these are shorter."""
+        for atom, power in form[1]:
+            if power.is_integer() and self._atoms[atom][0] == "sum" and (found := self._factored(self._atoms[atom][1])):
+                rest = form[0], tuple(pair for pair in form[1] if pair[0] != atom)
+                return self._with_products(self._algebra.product([rest, self._algebra.power(found, power)]))
+        return form
+
+    def _numbers(self, form: Form) -> Iterator[float]:
+        """Numbers of a form and of the sums in it."""
+        yield form[0]
+        for atom, _ in form[1]:
+            for term in self._atoms[atom][1] if self._atoms[atom][0] == "sum" else ():
+                yield from self._numbers(term)
+
+    def _gathered(self, terms: tuple[Form, ...]) -> tuple[Form, ...]:
+        """Terms with those together that have a factor and the same number, as x*(a - b) + c for x*a - x*b + c."""
+        for factor in {pair: None for _, factors in terms for pair in factors}:
+            group = [each for each in terms if factor in each[1] and len(each[1]) > 1]
+            if 1 < len(group) < len(terms) and len({abs(number) for number, _ in group}) == 1:
+                rest = self._algebra.sum((n, tuple(pair for pair in factors if pair != factor)) for n, factors in group)
+                return self._gathered(
+                    (*(each for each in terms if each not in group), self._algebra.product([(1.0, (factor,)), rest]))
+                )
+        return terms
+
+    def _total_cost(self, numbers: Iterable[float]) -> float:
+        return sum(min(self._number_cost(each), self._number_cost(1.0 / each)) for each in numbers)
 
     def _spread(self, term: Form) -> tuple[Form, ...]:
         """Terms of a sum that takes up its number, else the term itself."""
@@ -148,7 +189,8 @@ class _Writer:
         return factors
 
     def _product(self, form: Form) -> int:
-        number, factors = form[0], self._with_reciprocals(form[1])
+        number, factors = self._with_products(form)
+        factors = self._with_reciprocals(factors)
         factors = tuple(sorted(factors, key=self._factor_rank)) if len(factors) > 1 else factors
         above, below = list[int](), list[int]()
         roots: dict[float, list[tuple[int, float]]] = {}

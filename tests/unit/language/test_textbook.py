@@ -26,6 +26,14 @@ def formula(text: str) -> Dag:
 @pytest.mark.parametrize(
     ("found", "expected"),
     [
+        # sums that are products
+        ("1 + x*(1.4 + 0.49*x) + y*(3.8 + 2.66*x + 3.61*y)", "(1 + 0.7*x + 1.9*y)**2"),  # two adsorbates
+        ("4.6*(1 - 2*exp(-1.9*x) + exp(-3.8*x))", "4.6*(1 - exp(-1.9*x))**2"),  # Morse
+        ("x*(x*(11 - x) - 28)*0.3", "0.3*x*(7 - x)*(x - 4)"),  # Allee
+        ("3.3/(9.5 - x*(6 - x))", "3.3/(0.5 + (x - 3)**2)"),  # Lorentz
+        ("x/(2.4 + x + 3*y + 1.25*x*y)", "x/((2.4 + x)*(1 + 1.25*y))"),  # inhibition
+        ("x*y + z - x*z", "x*(y - z) + z"),  # Raoult
+        ("2 - 3*x + 4.9*x*x", "2 + 4.9*x**2 - 3*x"),
         # powers and roots
         ("503.29*exp2(-0.5*log2(x*y/z))", "503.29*sqrt(z/(x*y))"),  # frequency of a string
         ("x*pow(x, -0.313)", "x**0.687"),
