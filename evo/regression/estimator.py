@@ -301,7 +301,8 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
         program = formula_of(dag_of(self._language, words), self._input_scaling, {})
         offset, scale, loss = fitted(program, task, table, self._mean, not (self._units and self._units.forbids_offset))
         _, left = self._told(words, [offset * self._unit, scale * self._unit], loss, table)
-        is_single = any((each.astype(np.float32) == each).all() and (each % 1.0).any() for each in (target, *columns.T))
+        with np.errstate(over="ignore"):
+            is_single = any((each.astype(np.float32) == each).all() and (each % 1.0).any() for each in (target, *columns.T))
         rounding = np.finfo(np.float32 if is_single else np.float64).eps * float(np.abs(target).max())
         return bool(left < max(EXACT * np.average((target - self._mean) ** 2, weights=weights), (4.0 * rounding) ** 2))
 
