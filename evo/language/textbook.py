@@ -92,7 +92,9 @@ class _Writer:
         """A product that a sum is, if its numbers are shorter: (1 + 0.7*a)**2, (1 + a/2)*(3 + b), n*(120 - n)*(n - 15)/4500."""
         total = self._algebra.expanded(terms)
         for found in products_of(self._algebra, total, self._rounding):
-            if self._total_cost(self._numbers(found)) < self._total_cost(total.values()):
+            number, *inside = self._numbers(found)
+            is_short = all(self._number_cost(each) <= MOST_DIGITS for each in inside)
+            if is_short and self._total_cost([number, *inside]) < self._total_cost(total.values()):
                 return found
         return None
 
