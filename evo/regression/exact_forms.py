@@ -95,7 +95,7 @@ class _Fit:
             if np.abs(self._left(without)).max() < DUST * np.abs(self.wanted).max():
                 less = written(without, ranges)
                 for each in (less, self.refined(less)):
-                    if self.squares(each) <= most:
+                    if len(told_numbers(each)) < len(told_numbers(short)) and self.squares(each) <= most:
                         return self.shortest(each, ranges, most)
         return short
 
