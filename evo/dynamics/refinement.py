@@ -16,7 +16,7 @@ import numpy as np
 from evo.dynamics.records import Record
 from evo.dynamics.selection import Choice, cost_of
 from evo.dynamics.shooting import LEAST_NOISE, Fit, Shooting
-from evo.dynamics.terms import inner_numbers, laws_with_numbers, numbers_of
+from evo.dynamics.terms import inner_numbers, laws_with_numbers, numbers_of, saturating
 from evo.language.simple_numbers import simplest
 
 MAX_SHORT = 64  # samples of a piece while laws are chosen
@@ -79,7 +79,7 @@ class Refinement:
         return self.without_needless(fit)
 
     def without_needless(self, fit: Fit) -> Fit:
-        """Without the terms whose numbers the samples hardly tell from 0."""
+        """Without the terms whose numbers the samples hardly tell from 0, and with one in place of two that saturate together."""
         while time.monotonic() < self._until_s:
             with np.errstate(all="ignore"):
                 sure = np.nan_to_num((fit.numbers / fit.deviations) ** 2, nan=0.0, posinf=1e300)
@@ -88,11 +88,11 @@ class Refinement:
                 for place, (_, term) in enumerate(law):
                     places.append((sure[first], state, place))
                     first += 1 + len(inner_numbers(term))
-            doubtful = [each for each in sorted(places) if each[0] < 2.0 * self._each]
-            for _, state, place in doubtful[:2]:
-                law = fit.laws[state]
-                shorter = law[:place] + law[place + 1 :]
-                laws = [*fit.laws[:state], shorter, *fit.laws[state + 1 :]]
+            doubtful = [each for each in sorted(places) if each[0] < 2.0 * self._each][:2]
+            shorter = [(state, fit.laws[state][:place] + fit.laws[state][place + 1 :]) for _, state, place in doubtful]
+            shorter += [(state, each) for state, law in enumerate(fit.laws) for each in saturating(law)]
+            for state, law in shorter:
+                laws = [*fit.laws[:state], law, *fit.laws[state + 1 :]]
                 other = self._shooting.fit(laws, fit.starts, most=self.cost(fit))
                 if self.cost(other) < self.cost(fit):
                     assert other is not None

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from itertools import combinations_with_replacement, count
+from itertools import combinations_with_replacement, count, permutations
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -86,6 +86,18 @@ def _times(left: Law, right: Law) -> Law:
 def divided_by(law: Law) -> Term:
     """1/(1 + law)."""
     return ((("sum", ((1.0, ()), *law)), -1.0),)
+
+
+def saturating(law: Law) -> Iterator[Law]:
+    """Yield shorter laws that have y/(1 + a*x) in place of y and y*x/(1 + a*x), whose numbers may say no more."""
+    for (number, term), (other, longer) in permutations(law, 2):
+        rest = dict(product_of(longer, tuple((factor, -power) for factor, power in term)))
+        divisor = next((factor for factor, power in rest.items() if isinstance(factor, tuple) and power == -1.0), None)
+        if divisor is None or divisor[0] != "sum" or len(divisor[1]) != 2:
+            continue
+        if product_of(tuple(rest.items())) == product_of(((divisor, -1.0),), divisor[1][1][1]):
+            kept = [part for part in law if part not in ((number, term), (other, longer))]
+            yield (*kept, (number, product_of(term, ((divisor, -1.0),))))
 
 
 def with_simple_powers(law: Law) -> Law:

@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 from law_texts import law_of
 
-from evo.dynamics.terms import NoLaw, evaluate, numbers_of, polynomial_terms, with_numbers, with_simple_powers, written
+from evo.dynamics.terms import (
+    NoLaw,
+    evaluate,
+    numbers_of,
+    polynomial_terms,
+    saturating,
+    with_numbers,
+    with_simple_powers,
+    written,
+)
 
 COLUMNS = np.array([[0.3, 1.2, 2.5], [1.1, 0.4, 3.0]])
 FORMULAS = [
@@ -68,3 +77,19 @@ def test_powers_replace_logarithms_and_become_halves_where_they_are_near():
     assert with_simple_powers(law) == ((3.0, ((("exp", ((2.0, ((1, 1.0),)),)), 1.0), (0, 0.5))),)
     assert with_simple_powers(law_of("pow(x0, 0.01)*x1", ["x0", "x1"])) == law_of("x1", ["x0", "x1"])
     assert with_simple_powers(law_of("pow(x0, 0.3)", ["x0"])) == law_of("pow(x0, 0.3)", ["x0"])
+
+
+@pytest.mark.parametrize(
+    ("formula", "expected"),
+    [
+        ("3*x1 - 0.9*x0*x1 + 1.8*x0*x1**2/(1 + 2*x1)", "3*x1 - 0.9*x0*x1/(1 + 2*x1)"),
+        ("2*x0 - 2*x0**3/(1 + x0**2)", "2*x0/(1 + x0**2)"),
+        ("2*x0 - 2*x0*x1/(1 + x0)", None),
+        ("2*x0 - 2*x0**2/(1 + x0 + x1)", None),
+    ],
+)
+def test_two_terms_that_saturate_together_may_be_one(formula, expected):
+    laws = [*saturating(law_of(formula, ["x0", "x1"]))]
+    assert len(laws) == (expected is not None)
+    for law in laws:
+        np.testing.assert_allclose(evaluate(law, COLUMNS), evaluate(law_of(expected, ["x0", "x1"]), COLUMNS), rtol=1e-12)
