@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from evo.approximation.dependence import Bits
 from evo.approximation.graph import Term
 
@@ -149,6 +151,14 @@ class Lanes:
         if term.op == "cast" and term.operands[0].dtype.kind in "iu" and term.width == 16:
             is_small = all(self._most(each) < 1024 for each in operands[0])
             word = self.word(operands[0]) if is_small else None
+            match word:
+                case ("lop3_c0", ("shr", whole, int(count)), int(mask)) | ("lop3_c0", ("shr", whole, int(count)), int(mask), 0):
+                    moved = count % 8  # which a product undoes
+                    if mask == _each(16, mask & 0xFFFF) and moved and (mask & 0xFFFF) << moved < 1024:
+                        base = ("shr", whole, count - moved) if count > moved else whole
+                        number = ("lop3_ea", base, mask << moved & 0xFFFFFFFF, 0x64006400)  # a & b | c
+                        scale = np.array([0.5**moved, -1024 * 0.5**moved], np.float16).view(np.uint16)
+                        return ("fma2_f16", number, *(_each(16, int(each)) for each in scale))
             return None if word is None else ("add2_f16", ("lop3_fc", word, 0x64006400, 0), 0xE400E400)
         given = [self.word(each) for each in operands]
         if None in given or term.width != 16:

@@ -59,6 +59,11 @@ def _equal(known: Any, node: Any, others: Sequence[Any]) -> Iterator[Any]:
     nodes = nodes[:_MOST_ROWS]
     rows, goal = np.stack([known.values(each) for each in nodes]), Goal(known.values(node), np.full_like(known.values(node), ALL))
     for each in others:
+        match each:  # a shift is a product, too
+            case ("shr", x, int(count)) if 0 < count < 32:
+                each = ("mulhi", x, 1 << 32 - count)  # noqa: PLW2901 - the same words
+            case ("shl", x, int(count)) if count < 32:
+                each = ("mul", x, 1 << count)  # noqa: PLW2901 - the same words
         if each[0] in _WITH_ADDEND:
             product = (_WITH_ADDEND[each[0]], each[1], each[2])
             rest = goal.values - known.values((*product, 0))

@@ -19,6 +19,7 @@ from evo.approximation import solvers
 from evo.approximation.bits import ExactFunction
 from evo.approximation.exact import exact_language, wrong_bits
 from evo.approximation.forward import SHIFTS, expand
+from evo.approximation.linear import Linear
 from evo.approximation.lookups import looked_up
 from evo.approximation.networks import LinearFunctions, permutations, shared_bytes, split_goals, with_signs
 from evo.approximation.nodes import Node, parts_of, program_text
@@ -329,7 +330,7 @@ def synthesized(function: ExactFunction, target: str, seed: int, counterexamples
         if len(goals) > 1 and all(is_solved):
             waiting += of_one_word(found, goals)
         if given and all(are_right):
-            waiting.append(tuple(given))
+            waiting += [tuple(given), tuple(map(Linear(found).node, given))]
         waiting.sort(key=found.cost)
         right: dict[str, float] = {}
         wrong, wrong_cost, num_shortened = None, 0.0, 0

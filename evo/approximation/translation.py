@@ -25,6 +25,7 @@ _ALL, _SIGN = 0xFFFFFFFF, 0x80000000
 _MOST_ENTRIES = 32  # of a table
 _NUM_SAMPLED = 4096  # inputs that tell how large a number that is divided may be
 _MOST_TERMS, _MOST_SIZE, _MOST_DEPTH = 2000, 6000, 200  # of a graph; of a node as a tree
+_ROUNDING, _MOST_DIGITS = 0x4B400000, 1 << 21  # 1.5 * 2^23, to which a number is added; the number's limit
 _DIVISIONS = ("floor_divide", "remainder")
 _FLOATS = {"add": "addf", "subtract": "subf", "multiply": "mulf", "minimum": "minf", "maximum": "maxf"}
 _HALVES = {"add": "add2_f16", "subtract": "sub2_f16", "multiply": "mul2_f16", "minimum": "min2_f16", "maximum": "max2_f16"}
@@ -123,6 +124,9 @@ def _of_term(term: Term, operands: list[Words], widths: dict[Term, int]) -> Word
             return (("%", term.value),)
         case "constant":
             return _constant(term)
+        case "cast" if term.dtype.kind in "iu" and kind == np.float32 and max(map(abs, _range(term.operands[0]))) < _MOST_DIGITS:
+            word = ("add", ("addf", a[0], _ROUNDING), -_ROUNDING & _ALL)
+            return (word, ("sar", word, 31)) if term.width == 64 else (_fitted(word, term.dtype),)
         case "cast":
             return _cast(a, kind, term.dtype)
         case "view":
@@ -144,7 +148,7 @@ def _of_term(term: Term, operands: list[Words], widths: dict[Term, int]) -> Word
         case "instruction":
             return ((term.value, *(each[0] for each in operands)),)
         case "take":
-            return _looked_up(term.value, a[0])
+            return (*_looked_up(term.value, a[0]), 0)[: 2 if term.width == 64 else 1]
         case "bitwise_count" if len(a) == 1:
             return (("popc", ("max_s", a[0], ("sub", 0, a[0])) if kind.kind == "i" else a[0]),)
     if kind.kind == "f":
@@ -153,6 +157,23 @@ def _of_term(term: Term, operands: list[Words], widths: dict[Term, int]) -> Word
         quotient = _quotient(a[0], b[0], widths[term.operands[0]])
         return (quotient if term.op == "floor_divide" else ("mad", quotient, -b[0] & _ALL, a[0]),)
     return _of_integers(term, a, b, kind)
+
+
+def _range(term: Term) -> tuple[float, float]:
+    """Bounds of a float, as far as limits tell."""
+    match term.op:
+        case "constant":
+            return float(term.value), float(term.value)
+        case "rint":
+            return _range(term.operands[0])
+        case "minimum" | "maximum":
+            (a, b), (c, d) = map(_range, term.operands)
+            return (min(a, c), min(b, d)) if term.op == "minimum" else (max(a, c), max(b, d))
+        case "where" if term.operands[0].op in ("less", "greater") and term.operands[0].operands == term.operands[:0:-1]:
+            least, most = _range(term.operands[2])  # of a number that is limited
+            limit, apply = _range(term.operands[1])[0], max if term.operands[0].op == "less" else min
+            return apply(least, limit), apply(most, limit)
+    return -np.inf, np.inf
 
 
 def _constant(term: Term) -> Words:
@@ -182,11 +203,19 @@ def _cast(a: Words, old: np.dtype[Any], new: np.dtype[Any]) -> Words:
 
 
 def _looked_up(table: Any, index: Word) -> Words:
-    if len(table) > _MOST_ENTRIES or table.dtype.itemsize > 4:
+    is_wide = table.dtype.itemsize == 8 and (table.dtype.kind == "f" or table.min() < 0 or table.max() > _ALL)
+    if len(table) > _MOST_ENTRIES or is_wide:
         raise _UntranslatableError
-    words: list[Word] = [int(each) & _ALL for each in table.astype(np.int64)]
-    if len(words) > 1 and words == [k * words[1] for k in range(len(words))]:  # as for the first axis of a table of several
-        return (index if words[1] == 1 else ("mul", index, words[1]),)
+    if table.dtype.kind == "f":
+        table = table.view(f"u{table.dtype.itemsize}")
+    entries = [int(each) & _ALL for each in table.astype(np.int64)]
+    if len(entries) > 1 and entries == [k * entries[1] for k in range(len(entries))]:  # as for the first axis of several
+        return (index if entries[1] == 1 else ("mul", index, entries[1]),)
+    width = max(entries).bit_length()
+    if 0 < width * len(entries) <= 32:  # in one word
+        word = sum(each << width * k for k, each in enumerate(entries))
+        return (_and(("shr", word, index if width == 1 else ("mul", index, width)), (1 << width) - 1),)
+    words: list[Word] = [*entries]
     words += [0] * ((1 << (len(words) - 1).bit_length()) - len(words))
     for k in range(len(words).bit_length() - 1):
         mask = ("sub", 0, _and(("shr", index, k) if k else index, 1))

@@ -12,9 +12,10 @@ import pytest
 from evo.approximation.bits import ExactFunction
 from evo.approximation.exact import exact_language
 from evo.approximation.exact_task import ExactTask
+from evo.approximation.linear import Linear
 from evo.approximation.nodes import parts_of, program_text
 from evo.approximation.samples import sample
-from evo.approximation.synthesis import synthesized
+from evo.approximation.synthesis import Synthesis, synthesized
 from evo.approximation.translation import translated
 from evo.language.program import parse_program
 from evo.native.ptx_vm import VirtualMachine
@@ -101,6 +102,12 @@ LANES = {
         7,
     ),
 }
+ROWS = np.random.default_rng(1).integers(0, 4, (4, 4), dtype=np.uint32)
+SMALL = np.array([0.5, -1.25, 3, np.inf], np.float32)
+FUNCTIONS |= {
+    "a table of two axes": lambda a, b: ROWS[a & 3, b >> 30] + ROWS[2, a >> 31],
+    "a table of floats": lambda a, b: (SMALL[a & 3] * np.float32(2)).view(np.uint32) ^ b,
+}
 FUNCTIONS |= {f"lanes: {name}": call for name, (call, _) in LANES.items()} | {"many shared": many_shared}
 
 
@@ -128,6 +135,49 @@ def test_instructions_compute_what_numpy_does(function):
 @pytest.mark.parametrize(("function", "most"), LANES.values(), ids=LANES, indirect=["function"])
 def test_lanes_are_computed_together(function, most):
     assert 0 < len(parts_of(translated(function))) <= most
+
+
+def four_digits(a):
+    return sum((a // 10**k % 10) << 4 * k for k in range(4))
+
+
+four_digits.precondition = "a < 10000"
+
+
+def offsets(a, b):
+    return (a << 7) + ((b & 7) << 4 | 5) - (a << 2) * 3 ^ (b >> 31 << 2 & 4)
+
+
+@pytest.mark.parametrize(("function", "most"), [(four_digits, 12), (offsets, 9)], indirect=["function"])
+def test_sums_are_put_together(function, most):
+    points = sample(function, 1 << 12, 7)
+    nodes = [*map(Linear(Synthesis(function, "sm_90", points)).node, translated(function))]
+    np.testing.assert_array_equal(results_of(function, program_text(nodes, function), points), np.stack(function(*points)))
+    assert len(parts_of(nodes)) <= most < len(parts_of(translated(function)))
+
+
+def rounded(x):
+    return np.clip(np.rint(x), 0, 7).astype(np.uint8) + np.clip(np.round(x), -9, -2).astype(np.int32)
+
+
+rounded.types, rounded.precondition = ("f32",), "no_nan(x)"
+
+
+@pytest.mark.parametrize("function", [rounded], indirect=True)
+def test_limited_floats_are_rounded_by_a_sum(function):
+    nodes, points = translated(function), sample(function, 1 << 12, 7)
+    assert "s32_of_f32" not in {node[0] for node in parts_of(nodes)}
+    np.testing.assert_array_equal(results_of(function, program_text(nodes, function), points), np.stack(function(*points)))
+
+
+def shift_and_addend(a):
+    return (a >> (a >> 28) + 4) ^ (a << 3) + 9
+
+
+@pytest.mark.parametrize("function", [shift_and_addend], indirect=True)
+def test_a_shift_takes_an_addend(function):
+    [text, *_] = synthesized(function, "sm_90", 1)
+    assert {"madhi", "mad"} <= {*text.split()}
 
 
 @pytest.mark.parametrize(
