@@ -356,12 +356,14 @@ class _Writer:
             if base == LN_10:
                 return self._apply("pow(a, b)", self._number(10.0), self._sum(scaled(term, 1.0 / LN_10) for term in terms))
             return self._apply("exp(a)", self.form(exponent))
-        costs = [min(map(self._number_cost, (each, 1.0 / each))) for each in (number, number / LN_2)]
-        costs[1] += 1.0
+        costs = [min(map(self._number_cost, (each, 1.0 / each))) for each in (number, number / LN_2, number / LN_10)]
+        costs = [costs[0], costs[1] + 1.0, costs[2] + 1.5]
         for unit in (1.0, 10.0):  # 2.1**(x/10), of what grows so in ten degrees
             base = self._plain(math.exp(unit * number)) if unit * abs(number) < LARGEST_EXPONENT else 0.0
             if base and self._cost(base) + 2.0 < min(costs) and self._cost(base) + 2.0 <= MOST_DIGITS:
                 return self._apply("pow(a, b)", self._number(base), self._product((1.0 / unit, factors)))
+        if costs[2] == min(costs):
+            return self._apply("pow(a, b)", self._number(10.0), self._product((self._plain(number / LN_10), factors)))
         if costs[1] < costs[0]:
             return self._apply("exp2(a)", self.form((self._plain(number / LN_2), factors)))
         return self._apply("exp(a)", self.form(exponent))
