@@ -47,9 +47,9 @@ typedef double (*ProofReference)(
 );
 
 /* Errors of results, of the format; relative ones to the least normal number at least. A zero is right where the function is below
-   2^-126; infinity, from the overflow on. */
+   2^-126; infinity, from the overflow on. doubt: 0, or by how many ulps the values may be off: then errors are the least possible. */
 typedef void (*ProofCompare)(
-    const ProofFormat* format, const float* results, const double* exact, size_t num_points, ProofErrors* errors_out
+    const ProofFormat* format, const float* results, const double* exact, size_t num_points, double doubt, ProofErrors* errors_out
 );
 
 /* Of groups of neighbours, `size` points from starts[i] on, or up to the last point, whether an error of a result from low[i] to high[i]

@@ -101,7 +101,7 @@ static double proof__reference(
 /* ---- errors ------------------------------------------------------------------------------------------------------ */
 
 static void proof__compare(
-    const ProofFormat* format, const float* results, const double* exact, size_t num_points, ProofErrors* errors_out
+    const ProofFormat* format, const float* results, const double* exact, size_t num_points, double doubt, ProofErrors* errors_out
 ) {
     const ProofV zero = {0};
     const ProofV least_normal = (ProofV)((ProofQ){0} + ((int64_t)(1023 + format->least_exponent) << 52));
@@ -127,13 +127,15 @@ static void proof__compare(
             }
         }
         const ProofV y = __builtin_convertvector(narrow, ProofV), y1 = __builtin_convertvector(next, ProofV);
-        const ProofV size = proof__abs(r);
+        const ProofV size = proof__abs(r), open = doubt / proof__inverse_ulps(size, format);
         const ProofQ is_nan = y != y, is_infinite = proof__abs(y) == INFINITY, differ = ((ProofQ)y ^ (ProofQ)r) < 0;
-        const ProofQ is_right = (is_infinite & (size >= format->overflow) & ~differ) | ((y == 0.0) & (size < PROOF__FLUSHED));
-        ProofV error = proof__choose(is_right, zero, proof__abs(y - r));
+        const ProofQ is_flushed = (y == 0.0) & (size - open < PROOF__FLUSHED);
+        const ProofQ is_right = (is_infinite & (size + open >= format->overflow) & ~differ) | is_flushed;
+        ProofV error = proof__abs(y - r) - open;
+        error = proof__choose(is_right | (error < 0.0), zero, error);
         error = proof__choose(is_nan | (~is_right & (size >= PROOF__LARGEST)), zero + INFINITY, error);
         const ProofV divisor = proof__choose(size < least_normal, least_normal, size);
-        const ProofV errors[PROOF_NUM_ERRORS] = {error * proof__inverse_ulps(size, format), error, error / divisor};
+        const ProofV errors[PROOF_NUM_ERRORS] = {error * proof__inverse_ulps(size + open, format), error, error / divisor};
         for (int kind = 0; kind < PROOF_NUM_ERRORS; kind++) {
             const ProofQ is_worse = errors[kind] > worst[kind];
             worst[kind] = proof__choose(is_worse, errors[kind], worst[kind]);

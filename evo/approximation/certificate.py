@@ -33,7 +33,6 @@ FOLDER = "proofs"  # of a run
 _WHAT = "certificate"
 _MAX_WORDS = 4096
 _NUM_REFERENCES = 1025  # correctly rounded values that the hash is of
-_TABLE_ULPS = 2.0**-28  # which values in tables and their comparison may add to the reference's error
 _COMPARED = 1.0 + 2.0**-50  # what the rounding of a comparison may make of an error
 _SIX_DIGITS = Context(prec=6, rounding=ROUND_CEILING)
 _SAME = 1e-9  # relative, of numbers that libm decides
@@ -222,20 +221,25 @@ def certified(
 
 def _errors(function: Function, form: Format, sweep: Sweep, found: Found, worst: Worst, *, is_cpu: bool) -> dict[Kind, Error]:
     errors: dict[Kind, Error] = {}
-    doubt = found.reference_ulps + _TABLE_ULPS
+    doubt = found.reference_ulps
     ulp_of_largest = float(form.ulp(np.array([found.largest]))[0])
     doubts = {"ulp": doubt, "absolute": doubt * ulp_of_largest, "relative": doubt * 2.0 ** (1 - form.digits)}
-    for kind, error, at in zip(KINDS, worst.errors, worst.at, strict=True):
-        here = error
-        if is_cpu and 0.0 < error < math.inf:  # by the function's own value
-            size = np.abs(function.values(np.array([at])))
-            units: dict[Kind, float] = {"ulp": form.ulp(size)[0], "absolute": 1.0, "relative": max(size[0], 2.0**form.least)}
-            here = float(abs(function.exact(at) - float(sweep.results(np.array([at], np.float32))[0]))) / float(units[kind])
+    clear = [x if error > 0.0 else at for error, x, at in zip(found.clear.errors, found.clear.at, worst.at, strict=True)]
+    for kind, error, at, clear_at in zip(KINDS, worst.errors, worst.at, clear, strict=True):
+        here, x = error, at
+        if is_cpu and 0.0 < error < math.inf:  # by the function's own values
+            here, x = max(((_error_at(function, form, sweep, kind, x), x) for x in (at, clear_at)), key=lambda pair: pair[0])
         bound = error * _COMPARED + doubts[kind]
         if kind == "relative":  # what it is relative to may be less
             bound *= 1.0 + 2.0 * doubts[kind]
-        errors[kind] = Error(worst=repr(here), at=repr(at), bound=repr(bound))
+        errors[kind] = Error(worst=repr(here), at=repr(x), bound=repr(bound))
     return errors
+
+
+def _error_at(function: Function, form: Format, sweep: Sweep, kind: Kind, x: float) -> float:
+    size = np.abs(function.values(np.array([x])))
+    units: dict[Kind, float] = {"ulp": form.ulp(size)[0], "absolute": 1.0, "relative": max(size[0], 2.0**form.least)}
+    return float(abs(function.exact(x) - float(sweep.results(np.array([x], np.float32))[0]))) / float(units[kind])
 
 
 def _reference_hash(function: Function, form: Format, first: int, last: int) -> str:

@@ -202,7 +202,7 @@ def _run(steps: list[tuple[str, list[str]]], form: Format, x: Any, figure: str) 
         low, high = _least(early[0], late[0]), _most(early[1], late[1])
         unknown = np.isnan(low) | np.isnan(high) | ((sum(lost) > 0) & (operation not in ("min", "max")))
         rows[target] = result, np.where(unknown, -np.inf, low), np.where(unknown, np.inf, high)
-    low, high = read("%0", rows["%0"][0] or form)
+    low, high = read("%0", rows["%0"][0] or rows["%1"][0])
     return np.broadcast_to(_rounded(low, form), x.shape), np.broadcast_to(_rounded(high, form), x.shape)
 
 

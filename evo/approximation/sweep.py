@@ -37,6 +37,8 @@ NUM_SAMPLES = 2048  # groups that a sweep of several parts begins with
 SAVE_S = 5.0
 Kind = Literal["ulp", "absolute", "relative"]  # of errors
 KINDS: tuple[Kind, ...] = ("ulp", "absolute", "relative")
+_CLEAR = 0.98  # of a largest error: what the doubt about the function's values may leave of it
+_TABLE_ULPS = 2.0**-28  # which values in tables and their comparison may add to the polynomials' error
 _LEAST = np.float32(2.0**-149)
 _SIGNS: dict[Literal["odd", "even"], float] = {"odd": -1.0, "even": 1.0}
 
@@ -59,14 +61,16 @@ class Worst:
 class Found:
     """Result of a sweep.
 
-    cpu: by the arithmetic of the CPU. gpu: by the bounds of the instructions; infinite where these say nothing. reference_ulps:
-    what the function's values may be wrong by. largest: of their sizes. num_falls: steps between neighbours at which results move
-    against the function. num_asymmetric: inputs whose result is not that of their opposite, of an odd or even function. is_open:
-    whether GPUs may differ by a product below 2^-126. last: result and value at the last input.
+    cpu: by the arithmetic of the CPU, as large as the doubt about the function's values allows; clear: as small. gpu: by the
+    bounds of the instructions; infinite where these say nothing. reference_ulps: that doubt. largest: of the values' sizes.
+    num_falls: steps between neighbours at which results move against the function. num_asymmetric: inputs whose result is not
+    that of their opposite, of an odd or even function. is_open: whether GPUs may differ by a product below 2^-126. last: result
+    and value at the last input.
     """
 
     num_inputs: int = 0
     cpu: Worst = field(default_factory=Worst)
+    clear: Worst = field(default_factory=Worst)
     gpu: Worst = field(default_factory=Worst)
     reference_ulps: float = 0.0
     largest: float = 0.0
@@ -80,8 +84,8 @@ class Found:
     def join(self, other: Found, first: tuple[float, float]) -> None:
         """Joins the part that follows, which begins with this result and value."""
         self.num_inputs += other.num_inputs
-        self.cpu.take(other.cpu.errors, other.cpu.at)
-        self.gpu.take(other.gpu.errors, other.gpu.at)
+        for name in ("cpu", "clear", "gpu"):
+            getattr(self, name).take(getattr(other, name).errors, getattr(other, name).at)
         self.reference_ulps = max(self.reference_ulps, other.reference_ulps)
         self.largest = max(self.largest, other.largest)
         self.is_open |= other.is_open
@@ -178,7 +182,7 @@ class Sweep:
         x = self._numbers(*keys)
         exact, bound = self._pieces.exact(keys[0], x)
         y = self.results(x)
-        found = Found(len(x), reference_ulps=bound, largest=max(float(exact.max()), -float(exact.min())))
+        found = Found(len(x), reference_ulps=bound + _TABLE_ULPS, largest=max(float(exact.max()), -float(exact.min())))
         found.is_open = self._products is not None and self._products.may_be_flushed(x)
         self._take(found, x, y, exact, before)
         if keys[0] == 0:
@@ -194,7 +198,12 @@ class Sweep:
     def _take(
         self, found: Found, x: NDArray[np.float32], y: NDArray[np.float32], exact: NDArray[np.float64], before: list[float]
     ) -> None:
-        nans, signs, falls = self._compare(found.cpu, x, y, exact)
+        errors, at, (nans, signs, falls) = self._pieces.compare(y, exact)
+        found.cpu.take(errors, x[at].tolist())
+        least = [self._pieces.compare(y[[i]], exact[[i]], found.reference_ulps)[0][kind] for kind, i in enumerate(at)]
+        if any(one < _CLEAR * other for one, other in zip(least, errors, strict=True)):  # it may be larger elsewhere
+            least, at, _ = self._pieces.compare(y, exact, found.reference_ulps)
+        found.clear.take(least, x[at].tolist())
         found.num_nans += nans
         found.num_wrong_signs += signs
         found.num_falls += falls
@@ -212,7 +221,8 @@ class Sweep:
                 np.where((high == 0.0) & (low < 0.0), -_LEAST, high),
             ]
         for results in ends:
-            self._compare(worst, x, results, exact)
+            errors, at, _ = self._pieces.compare(results, exact)
+            worst.take(errors, x[at].tolist())
 
     def _intervals(self, x: NDArray[np.float32], x_high: NDArray[np.float32] | None = None) -> list[NDArray[np.float32]]:
         assert isinstance(self.on_intervals, IntervalProgram)
@@ -232,13 +242,6 @@ class Sweep:
             places = (places[:, None] + np.arange(0, size, step)).ravel()
             places = places[: np.searchsorted(places, len(x))]
         return places
-
-    def _compare(
-        self, worst: Worst, x: NDArray[np.float32], y: NDArray[np.float32], exact: NDArray[np.float64]
-    ) -> tuple[int, int, int]:
-        errors, at, counts = self._pieces.compare(y, exact)
-        worst.take(errors, [float(x[place]) for place in at])
-        return counts
 
     def _numbers(self, first: int, end: int) -> NDArray[np.float32]:
         if self._form.name != "f32":
@@ -266,6 +269,6 @@ def _restored(state: Path | None) -> tuple[Found, int]:
         if state:
             kept = json.loads(state.read_text())
             found = kept["found"]
-            cpu, gpu = Worst(**found.pop("cpu")), Worst(**found.pop("gpu"))
-            return Found(**{**found, "cpu": cpu, "gpu": gpu, "last": tuple(found["last"])}), int(kept["parts"])
+            worst = {name: Worst(**found.pop(name)) for name in ("cpu", "clear", "gpu")}
+            return Found(**{**found, **worst, "last": tuple(found["last"])}), int(kept["parts"])
     return Found(), 0

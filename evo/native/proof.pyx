@@ -41,7 +41,7 @@ cdef extern from "detail/proof.h" nogil:
 
     ctypedef struct ProofKernels:
         double (*reference)(const ProofPieces*, const ProofFormat*, int64_t, const float*, size_t, double*) noexcept nogil
-        void (*compare)(const ProofFormat*, const float*, const double*, size_t, ProofErrors*) noexcept nogil
+        void (*compare)(const ProofFormat*, const float*, const double*, size_t, double, ProofErrors*) noexcept nogil
         void (*screen)(
             const ProofFormat*, const double*, size_t, const int64_t*, size_t, size_t, const float*, const float*, const double*,
             const double*, uint8_t*
@@ -130,9 +130,14 @@ cdef class Pieces:
             bound = proof_kernels().reference(&self.pieces, &self.format, first, points, num_points, out)
         return found, bound
 
-    def compare(self, results: NDArray[np.float32], exact: NDArray[np.float64]) -> tuple[list[float], list[int], tuple[int, int, int]]:
+    def compare(
+        self, results: NDArray[np.float32], exact: NDArray[np.float64], doubt: float = 0.0
+    ) -> tuple[list[float], list[int], tuple[int, int, int]]:
         """The largest errors in ulps, absolute and relative; at which points; and the numbers of NaNs, of wrong signs, and of steps to
         the next point at which results move against the function.
+
+        Args:
+            doubt: by how many ulps the exact values may be off: errors are the least possible ones then, else the largest.
         """
         cdef ProofErrors errors
         results, exact = np.ascontiguousarray(results, np.float32), np.ascontiguousarray(exact, np.float64)
@@ -141,8 +146,9 @@ cdef class Pieces:
             raise ValueError(f"compare: expected as many results as values, got {results.shape} and {exact.shape}")
         cdef const float* y = <const float*>address(results)
         cdef const double* r = <const double*>address(exact)
+        cdef double c_doubt = doubt
         with nogil:
-            proof_kernels().compare(&self.format, y, r, num_points, &errors)
+            proof_kernels().compare(&self.format, y, r, num_points, c_doubt, &errors)
         counts = (errors.num_nans, errors.num_wrong_signs, errors.num_falls)
         return [errors.worst[i] for i in range(3)], [errors.at[i] for i in range(3)], counts
 

@@ -129,7 +129,7 @@ TEST(errors_are_the_largest_of_all_points) {
         for (size_t at = 0; at < count; at++) {
             for (size_t i = 0; i < count; i++) exact[i] = results[i] = (float)i + 1.0f;
             results[at] = -results[at]; /* twice as far away as it is from 0 */
-            proof__kernels_baseline()->compare(&format, results, exact, count, &errors);
+            proof__kernels_baseline()->compare(&format, results, exact, count, 0.0, &errors);
             CHECK_UINT(errors.at[PROOF_ABSOLUTE], at);
             CHECK(errors.worst[PROOF_ABSOLUTE] == 2.0 * (double)(at + 1) && errors.worst[PROOF_RELATIVE] == 2.0);
             CHECK(errors.worst[PROOF_ULP] == ldexp((double)(at + 1), 24 - ilogb((double)(at + 1))));
@@ -137,6 +137,12 @@ TEST(errors_are_the_largest_of_all_points) {
             CHECK_UINT(errors.num_falls, at > 0);
         }
     }
+    ProofErrors doubted; /* 2^-10 ulps below 4, of which 7.5 is 3.5 away: by the ulp of 4, and less that doubt */
+    const float above = 7.5f;
+    const double below = 4.0 - ldexp(1.0, -32);
+    proof__kernels_baseline()->compare(&format, &above, &below, 1, ldexp(1.0, -9), &doubted);
+    CHECK(doubted.worst[PROOF_ABSOLUTE] == (7.5 - below) - ldexp(1.0, -31));
+    CHECK(doubted.worst[PROOF_ULP] == doubted.worst[PROOF_ABSOLUTE] * ldexp(1.0, 21));
     const struct {
         float result;
         double exact, error;
@@ -152,7 +158,7 @@ TEST(errors_are_the_largest_of_all_points) {
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         ProofErrors errors;
-        proof__kernels_baseline()->compare(&format, &cases[i].result, &cases[i].exact, 1, &errors);
+        proof__kernels_baseline()->compare(&format, &cases[i].result, &cases[i].exact, 1, 0.0, &errors);
         CHECK(errors.worst[PROOF_ABSOLUTE] == cases[i].error);
         CHECK_UINT(errors.num_nans, cases[i].result != cases[i].result);
         const int64_t start = 0;

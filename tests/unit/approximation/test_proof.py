@@ -272,6 +272,22 @@ def test_a_certificate_has_the_worst_errors_of_all_values_of_a_format():
     assert (found.num_instructions, float(found.slots)) == (4, 11)
 
 
+@pytest.mark.parametrize(
+    ("text", "function", "exact", "form", "interval"),
+    [  # half as large where the function is a power of two, and the bound counts the ulp below it; noise of values of 1e38
+        ("x*0 + 0.7944336", "1/(x-1)", lambda v: 1 / (v - 1), "f16", (1.0009765625, 4.0)),
+        ("h = x*0.5; y = h*tanh(h) + h", "silu", lambda v: v / (1 + math.exp(-v)), "bf16", (0.5, 1.5e38)),
+        ("x*1.001", "x", lambda v: v, "f16", (0.5, 9.0)),
+    ],
+)
+def test_the_worst_error_is_the_largest_also_where_the_bound_is_far_above_another(text, function, exact, form, interval):
+    found, form = prove(text, function, interval, form), FORMATS[form]
+    x = form.of_keys(np.arange(form.key(interval[0]), form.key(interval[1]) + 1))
+    for kind, worst in errors_of(form, form.round(run(text, x)), [exact(v) for v in x.tolist()]).items():
+        assert float(found.cpu[kind].worst) == pytest.approx(worst, rel=1e-6), kind
+        assert float(found.cpu[kind].bound) >= worst
+
+
 def test_a_sweep_counts_nans_wrong_signs_asymmetry_and_steps_against_the_function():
     form = FORMATS["f32"]
     low, high = form.keys_of(-1.0, 1.0)

@@ -117,6 +117,7 @@ def test_it_accepts_what_is_true_and_refuses_each_change():
         (SAME, "x", "f32", (-(2.0**100), 2.0**100), 0.0),
         ("mul.rn.ftz.f32 %%y, %%x, 0f40000001;", "exp(x*ln2)", "f32", (1.0, 1.0), 2.0),  # 2^-22 beside 2: the smaller ulp counts
         ("ex2.approx.f32 %%r0, %%x; max.f32 %%y, %%r0, 0f00000000;", "9/10/2**126", "f32", (-150.0, -150.0), 0.9 * 2.0**23),
+        ("mov.f32 %%y, 0f40400000;", "x", "f16", (1.0, 1.0), 2048.0),  # 3 in f32, before it is rounded
         (SAME, "x + 1/2**24", "f32", (1.0, 1.0), 0.5),
         (SAME, "x - 1/2**24", "f32", (1.0, 1.0), 1.0),  # in ulps below 1
         ("mul.rn.ftz.f32 %%y, %%x, 0f7F000000;", "x*2**127", "f32", (2.0, 4.0), 0.0),  # infinity is right
