@@ -285,8 +285,9 @@ class ExactFunction:
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
-        """Names of the inputs."""
-        return tuple(inspect.signature(self.call).parameters)
+        """Names of the inputs: the parameters without a default."""
+        parameters = inspect.signature(self.call).parameters.values()
+        return tuple(each.name for each in parameters if each.default is inspect.Parameter.empty)
 
     @cached_property
     def types(self) -> tuple[str, ...]:

@@ -222,6 +222,8 @@ def wide_beyond(x):
 wide_beyond.precondition = "x < 99"
 def helped(x):
     return of_more_words.tenth(x)
+def swizzled(x, bits=3, *, shift=4):
+    return x ^ (x >> shift & (1 << bits) - 1)
 """
 
 
@@ -289,6 +291,11 @@ def test_a_result_above_32_bits_at_one_word_is_no_word(module, monkeypatch):
 def test_what_is_wrong_with_a_function_is_named(module, name, reason):
     with pytest.raises(UserError, match=reason):
         ExactFunction(f"of_words:{name}")
+
+
+def test_a_parameter_with_a_default_is_a_constant(module):
+    function = ExactFunction("of_words:swizzled")
+    assert function.inputs == ("x",) and function(np.array([0xAB], np.uint32))[0].tolist() == [0xAB ^ 0x2]
 
 
 def test_negative_numbers_are_words(module):
