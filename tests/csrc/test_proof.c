@@ -213,6 +213,28 @@ TEST(intervals_hold_the_value_and_no_more_than_the_bound) {
     }
 }
 
+TEST(a_computed_zero_has_either_sign) {
+    static const float constants[] = {0.0f, 2.0f};
+    static const struct {
+        int limit;
+        float x, x_high, low, high;
+    } cases[] = {
+        {PROOF_MIN, -1.0f, -1.0f, -2.0f, -2.0f},
+        {PROOF_MIN, 1.0f, 3.0f, -2.0f, 2.0f}, /* min(x, 0) is a zero */
+        {PROOF_MAX, 1.0f, 3.0f, 2.0f, 2.0f},
+        {PROOF_MAX, -3.0f, -1.0f, -2.0f, 2.0f},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const ProofStep steps[] = {
+            {cases[i].limit, {0, 1, 0}, 24, -126, 0.0, 0.0, INFINITY}, {PROOF_COPYSIGN, {3, 2, 0}, 24, -126, 0.0, 0.0, INFINITY}
+        };
+        double memory[5 * 2 * PROOF_BLOCK];
+        float low, high;
+        proof__kernels_baseline()->intervals(steps, 2, constants, 2, &cases[i].x, &cases[i].x_high, 1, memory, &low, &high);
+        CHECK(low == cases[i].low && high == cases[i].high);
+    }
+}
+
 TEST(intervals_of_sums_and_products_are_rounded_results) {
     float x[PROOF_BLOCK + 1], low[COUNT(x)], high[COUNT(x)];
     for (size_t i = 0; i < COUNT(x); i++) x[i] = edges[i % COUNT(edges)];
