@@ -80,29 +80,33 @@ class SymbolicClassifier(ClassifierMixin, SearchParameters):  # type: ignore[mis
         if len(self.classes_) < 2:
             raise ValueError("y has one class; SymbolicClassifier needs at least 2")
         codes = np.searchsorted(self.classes_, labels)  # of rows of weight 0, which do not count, perhaps another's
-        told = [1] if len(self.classes_) == 2 else range(len(self.classes_))
+        positives = [1] if len(self.classes_) == 2 else range(len(self.classes_))
         parameters = self.get_params(deep=False) | {"loss": self.loss or LOGISTIC, "output": None}
         del parameters["class_weight"]
         earlier = getattr(self, "estimators_", []) if self.warm_start else []
-        if len(earlier) != len(told):
-            earlier = [SymbolicRegressor() for _ in told]
-        for each, code, seconds in zip(earlier, told, shared_seconds(self.max_time, len(told)), strict=True):
-            each.set_params(**parameters | {"max_time": seconds}).fit(X, (codes == code).astype(np.float64), weights)
+        if len(earlier) != len(positives):
+            earlier = [SymbolicRegressor() for _ in positives]
+        for estimator, code, seconds in zip(earlier, positives, shared_seconds(self.max_time, len(positives)), strict=True):
+            estimator.set_params(**parameters | {"max_time": seconds}).fit(X, (codes == code).astype(np.float64), weights)
         self.estimators_ = earlier
-        self._prior = [logit(np.average(codes == code, weights=weights)) for code in told]
-        tables = [each.equations_.assign(label=self.classes_[code]) for each, code in zip(earlier, told, strict=True)]
+        self._prior = [logit(np.average(codes == code, weights=weights)) for code in positives]
+        tables = [
+            estimator.equations_.assign(label=self.classes_[code]) for estimator, code in zip(earlier, positives, strict=True)
+        ]
         self.equations_ = pd.concat(tables, ignore_index=True)
         return self
 
     def _check_class_weight(self, labels: NDArray[Any]) -> None:
         """Raises ValueError if the parameter is wrong."""
-        given = self.class_weight
-        if given == "balanced":
+        class_weight = self.class_weight
+        if class_weight == "balanced":
             return
-        if not isinstance(given, Mapping) or not all(is_real(each, LEAST) for each in given.values()):
-            raise ValueError(f"class_weight is {given!r}, must be 'balanced', None, or a mapping from labels to numbers above 0")
-        if lacking := [label for label in np.unique(labels).tolist() if label not in given]:
-            raise ValueError(f"class_weight: label {lacking[0]!r} has none, there are {', '.join(map(repr, given))}")
+        if not isinstance(class_weight, Mapping) or not all(is_real(factor, LEAST) for factor in class_weight.values()):
+            raise ValueError(
+                f"class_weight is {class_weight!r}, must be 'balanced', None, or a mapping from labels to numbers above 0"
+            )
+        if lacking := [label for label in np.unique(labels).tolist() if label not in class_weight]:
+            raise ValueError(f"class_weight: label {lacking[0]!r} has none, there are {', '.join(map(repr, class_weight))}")
 
     def __str__(self) -> str:
         """The equations as tables, `>` before those that predict."""
@@ -113,7 +117,7 @@ class SymbolicClassifier(ClassifierMixin, SearchParameters):  # type: ignore[mis
         check_is_fitted(self)
         X = numbers_of(X, self._known)  # noqa: N806
         validate_data(self, X, dtype=np.float64, reset=False)
-        columns = [each.predict(X) for each in self.estimators_]
+        columns = [estimator.predict(X) for estimator in self.estimators_]
         return columns[0] if len(columns) == 1 else np.stack(columns, axis=1)
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:  # noqa: N803
@@ -133,7 +137,7 @@ class SymbolicClassifier(ClassifierMixin, SearchParameters):  # type: ignore[mis
     def sympy(self, precision: int | None = None) -> list[Any]:
         """The log-odds of each of `estimators_` as an expression of SymPy."""
         check_is_fitted(self)
-        return [each.sympy(precision=precision) for each in self.estimators_]
+        return [estimator.sympy(precision=precision) for estimator in self.estimators_]
 
 
 _given = signature(SearchParameters.__init__)

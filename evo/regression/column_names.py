@@ -21,7 +21,7 @@ def input_name(name: str) -> str:
     """The name of an input whose column has this name: letters, digits and underscores, Greek letters in full; empty if none are
     left.
     """
-    letters = "".join(greek_letter(each) or each for each in unicodedata.normalize("NFKD", name))
+    letters = "".join(greek_letter(character) or character for character in unicodedata.normalize("NFKD", name))
     plain = re.sub(r"\W+", "_", letters.encode("ascii", "ignore").decode()).strip("_")
     if not plain:
         return ""
@@ -35,14 +35,14 @@ def input_name(name: str) -> str:
 
 def identifiers(names: Sequence[str]) -> list[str]:
     """A different name for each column, that a register may have."""
-    found: dict[str, None] = {}
+    taken: dict[str, None] = {}
     for name in names:
         plain = input_name(str(name)) or "x"
         free, number = plain, 2
-        while free in found:
+        while free in taken:
             free, number = f"{plain}_{number}", number + 1
-        found[free] = None
-    return list(found)
+        taken[free] = None
+    return list(taken)
 
 
 def printed_name(name: object) -> str:
@@ -58,9 +58,11 @@ def symbol_names(names: Mapping[str, str]) -> dict[str, str]:
     """
     from evo.language.printer import identifier  # loads what tasks need not
 
-    found = {name: own for name, own in names.items() if own.isidentifier() and not keyword.iskeyword(own)}
-    taken = set(found.values())
-    return found | {name: identifier(name, taken) for name in names if name not in found}
+    symbols = {
+        name: user_name for name, user_name in names.items() if user_name.isidentifier() and not keyword.iskeyword(user_name)
+    }
+    taken = set(symbols.values())
+    return symbols | {name: identifier(name, taken) for name in names if name not in symbols}
 
 
 def with_identifiers(text: str, names: Mapping[str, str]) -> str:
@@ -72,18 +74,18 @@ def with_identifiers(text: str, names: Mapping[str, str]) -> str:
     Raises:
         ValueError: there is no column that a name in backticks says.
     """
-    exact = {unicodedata.normalize("NFC", own): name for name, own in names.items()}
-    inputs = {unicodedata.normalize("NFKC", own): name for name, own in names.items()}
+    exact = {unicodedata.normalize("NFC", user_name): name for name, user_name in names.items()}
+    inputs = {unicodedata.normalize("NFKC", user_name): name for name, user_name in names.items()}
 
-    def quoted(found: re.Match[str]) -> str:
-        own = printed_name(found[1])
-        if own not in exact:
-            raise ValueError(f"no column '{own}', the columns are: {', '.join(names.values())}")
-        return exact[own]
+    def quoted(match: re.Match[str]) -> str:
+        user_name = printed_name(match[1])
+        if user_name not in exact:
+            raise ValueError(f"no column '{user_name}', the columns are: {', '.join(names.values())}")
+        return exact[user_name]
 
-    def word(found: re.Match[str]) -> str:
-        called = unicodedata.normalize("NFKC", found[0])
-        return found[0] if keyword.iskeyword(called) else exact.get(found[0], inputs.get(called, found[0]))
+    def word(match: re.Match[str]) -> str:
+        called = unicodedata.normalize("NFKC", match[0])
+        return match[0] if keyword.iskeyword(called) else exact.get(match[0], inputs.get(called, match[0]))
 
     parts = re.split(r"(`[^`]+`)", unicodedata.normalize("NFC", text))
     return "".join(_QUOTED.sub(quoted, part) if part.startswith("`") else _WORD.sub(word, part) for part in parts)

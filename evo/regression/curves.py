@@ -2,7 +2,7 @@
 
 Owns the scan for the monomial and f, an exponential or a power, with an unknown exponent, of a product of inputs: logistic
 curves, hyperbolic tangents, charging, Planck's and Hill's laws, Morse's well. Given both, the law is linear in its other numbers.
-Only what is nearly exact is handed over. Knows nothing of programs.
+Only nearly exact formulas are returned. Knows nothing of programs.
 """
 
 from __future__ import annotations
@@ -73,16 +73,18 @@ def _found(inputs: dict[str, Row], y: Row, root: Row) -> list[str]:
         wanted = np.array([moments[1 + a, b] for a, b in terms])
         numbers = _solved(normal, wanted)
         if any(is_quotient for is_quotient, _ in model):
-            left = np.array([_left(model, *each, f) for each in zip(z, shares, numbers.transpose(1, 2, 0), strict=True)])
+            left = np.array(
+                [_left(model, *arguments, f) for arguments in zip(z, shares, numbers.transpose(1, 2, 0), strict=True)]
+            )
         else:
             left = np.nan_to_num(1.0 - (numbers * wanted).sum(axis=0), nan=np.inf)
         seen: set[tuple[int, str]] = set()
         for flat in np.argsort(left, axis=None):
-            place, number = divmod(int(flat), len(exponents))
+            factor_index, number = divmod(int(flat), len(exponents))
             name, u, rate = exponents[number]
-            if (place, name) not in seen:
-                seen.add((place, name))
-                texts += _refined(model, factors[place], name, u, rate, y, root)
+            if (factor_index, name) not in seen:
+                seen.add((factor_index, name))
+                texts += _refined(model, factors[factor_index], name, u, rate, y, root)
             if len(seen) == NUM_REFINED:
                 break
         if texts:
@@ -105,11 +107,11 @@ def _solved(normal: NDArray[Any], wanted: NDArray[Any]) -> NDArray[Any]:
     normal, wanted = normal / (sizes * sizes[:, None]), wanted / sizes
     for row in range(len(wanted)):
         normal[row, row] += 1e-11
-        for other in range(len(wanted)):
-            if other != row:
-                factor = normal[other, row] / normal[row, row]
-                normal[other] -= factor * normal[row]
-                wanted[other] -= factor * wanted[row]
+        for other_row in range(len(wanted)):
+            if other_row != row:
+                factor = normal[other_row, row] / normal[row, row]
+                normal[other_row] -= factor * normal[row]
+                wanted[other_row] -= factor * wanted[row]
     return np.asarray(wanted / np.einsum("ii...->i...", normal) / sizes)
 
 
@@ -133,7 +135,7 @@ def _refined(model: Model, factor: tuple[str, Row], name: str, u: Row, rate: flo
     spread = z * weight - (z * weight @ weight) / (weight @ weight) * weight
     step = 2.0**0.5
     best = float(f"{least(lambda rates: fitted(rates)[0], *sorted((rate / step, rate * step))):.{DIGITS}g}")
-    left, numbers, scale = (each[0] for each in fitted(np.array([best])))
+    left, numbers, scale = (values[0] for values in fitted(np.array([best])))
     if not left < NEAR * (spread @ spread):
         return []
     function = f"exp2({best!r}*{name})"
@@ -144,5 +146,5 @@ def _refined(model: Model, factor: tuple[str, Row], name: str, u: Row, rate: flo
     kept = is_above & (sizes > DUST * sizes[is_above].max())
     sums = summed([(names[i], numbers[i]) for i in np.flatnonzero(kept)])
     below = summed([("", 1.0), *((names[i], -numbers[i]) for i in np.flatnonzero(~is_above))])
-    found = f"({sums})" if is_above.all() else f"({sums})/({below})"
-    return [(float(len(found)), found if text == "1" else f"{text}*{found}")]
+    formula = f"({sums})" if is_above.all() else f"({sums})/({below})"
+    return [(float(len(formula)), formula if text == "1" else f"{text}*{formula}")]

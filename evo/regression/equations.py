@@ -54,9 +54,9 @@ def joined(
     """The programs of two tables; of the earlier one those that keep to constraints."""
     if constraints:
         earlier = earlier[constraints.admitted(language, earlier)]
-    found = np.zeros((len(earlier) + len(words), max(earlier.shape[1], words.shape[1])), np.uint64)
-    found[: len(earlier), : earlier.shape[1]], found[len(earlier) :, : words.shape[1]] = earlier, words
-    return found
+    programs = np.zeros((len(earlier) + len(words), max(earlier.shape[1], words.shape[1])), np.uint64)
+    programs[: len(earlier), : earlier.shape[1]], programs[len(earlier) :, : words.shape[1]] = earlier, words
+    return programs
 
 
 def complexity_of(words: NDArray[np.uint64], constraints: Constraints | None, language: Language) -> NDArray[Any]:
@@ -68,8 +68,8 @@ def complexity_of(words: NDArray[np.uint64], constraints: Constraints | None, la
 
 
 def fitted(program: Dag, task: RegressionTask | None, table: Table, mean: float, has_offset: bool) -> tuple[float, float, float]:
-    """Offset, scale and loss of what a program computes. task: None if the target is the same everywhere. mean: what is predicted
-    where that is not finite.
+    """Offset, scale and loss of a program's values. task: None if the target is the same everywhere. mean: the prediction where a
+    value is not finite.
     """
     columns, target, weights = table
     offset, scale, predicted = mean, 0.0, np.zeros(len(target))
@@ -98,17 +98,17 @@ def scores(complexity: NDArray[np.int32], losses: NDArray[np.float64]) -> NDArra
 def front_of_losses(
     task: RegressionTask, complexity: NDArray[np.int32], losses: NDArray[np.float64], variance: float, scales: NDArray[np.float64]
 ) -> Front:
-    """The front of equations, with the places that stand out. One that has a scale is a term longer than a constant."""
+    """The front of equations with its marked positions. An equation with a scale is one term longer than a constant."""
     digits = task.digits(losses, variance)
     front = make_front(task, complexity.astype(np.float64), digits, np.arange(len(digits)))
     bits = task.description_length(digits, complexity + (scales != 0.0))
-    return replace(front, places={**front.places, SHORTEST: int(np.argmin(bits))})
+    return replace(front, positions={**front.positions, SHORTEST: int(np.argmin(bits))})
 
 
 def chosen_row(selection: str, table: pd.DataFrame, front: Front) -> int:
     """The row of a table of equations that predicts."""
     if selection in (SHORTEST, KNEE):
-        return front.places[selection]
+        return front.positions[selection]
     if selection == "accuracy":
         return int(table.loss.argmin())
     if selection == "score":

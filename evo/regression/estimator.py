@@ -168,7 +168,7 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
             target = target / self._unit
             warnings.warn(f"y: float64 cannot hold its squares; losses are those of y/{self._unit!r}", stacklevel=2)
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, columns, dtype=np.float64)
-        called = [printed_name(each) for each in getattr(self, "feature_names_in_", [f"x{i}" for i in range(columns.shape[1])])]
+        called = [printed_name(name) for name in getattr(self, "feature_names_in_", [f"x{i}" for i in range(columns.shape[1])])]
         names = identifiers(called)
         self._used, samples, table = growing(counted(columns, target, weights), self.max_rows, self.select_k_features)
         if (count := len(table[1])) < MIN_ROWS:
@@ -182,9 +182,9 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
         if self.loss not in (None, SQUARED) and most and not LEAST_Y <= most <= MOST_Y:
             raise ValueError(f"y: its largest size is {most:.0e}, too much or too little for loss={self.loss!r}; scale y")
         if weights is None and self.loss is None and self.template is None and self.units is None and len(samples) == 1:
-            from evo.regression.noise_kind import proportional_weights  # loads what others need not
+            from evo.regression.noise_kind import proportional_weights  # loaded only if needed
 
-            inputs = {names[place]: column for place, column in zip(self._used, table[0].T, strict=True)}
+            inputs = {names[index]: column for index, column in zip(self._used, table[0].T, strict=True)}
             noise_until_s = begun_s + FIRST_END * (np.inf if self.max_time is None else self.max_time)
             if (weights := proportional_weights(inputs, target, noise_until_s)) is not None:
                 samples = [table := (table[0], target, weights)]
@@ -195,9 +195,9 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
                 )
         self._own = self._own_functions()
         self._names = dict(zip(names, called, strict=True))
-        self._units = self._units_of(called, {names[place]: called[place] for place in self._used})
+        self._units = self._units_of(called, {names[index]: called[index] for index in self._used})
         known, known_scaling = getattr(self, "_inputs", []), getattr(self, "_input_scaling", {})
-        self._inputs = [names[place] for place in self._used]
+        self._inputs = [names[index] for index in self._used]
         earlier = self._elites if self.warm_start and known == self._inputs else None
         handed_over = self._words if earlier is not None else None
         if self._units and self.template is not None:
@@ -231,7 +231,7 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
                 until_s = None if self.max_time is None else begun_s + (share if not is_last else 1.0) * self.max_time
                 config = self._config(len(sample[1]), share)
                 if earlier is None and self._template is None:
-                    from evo.regression.nondimensional import first_programs  # loads what others need not
+                    from evo.regression.nondimensional import first_programs  # loaded only if needed
 
                     earlier, self.n_evaluations_ = first_programs(self, self._units, few, sample[1:], config["stop"])
                 now_s = time.monotonic()
@@ -294,7 +294,7 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
         return task
 
     def _is_law(self, task: RegressionTask, table: Table, words: NDArray[np.uint64]) -> bool:
-        """Return whether a program's formula is exact once its numbers are refined, as far as that can be told."""
+        """Return whether a program's formula is exact once its numbers are refined, as far as the data show."""
         if self._own or self._template or self.loss not in (None, SQUARED):
             return True
         columns, target, weights = table
@@ -302,7 +302,9 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
         offset, scale, loss = fitted(program, task, table, self._mean, not (self._units and self._units.forbids_offset))
         _, left = self._told(words, [offset * self._unit, scale * self._unit], loss, table)
         with np.errstate(over="ignore"):
-            is_single = any((each.astype(np.float32) == each).all() and (each % 1.0).any() for each in (target, *columns.T))
+            is_single = any(
+                (column.astype(np.float32) == column).all() and (column % 1.0).any() for column in (target, *columns.T)
+            )
         rounding = np.finfo(np.float32 if is_single else np.float64).eps * float(np.abs(target).max())
         return bool(left < max(EXACT * np.average((target - self._mean) ** 2, weights=weights), (4.0 * rounding) ** 2))
 
@@ -322,14 +324,14 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
             raise ValueError(f"y_units has {len(units)} units, but y has {count} columns")
         labels = identifiers([f"y{name}" if isinstance(name, int) else str(name) for name in names])
         seconds = shared_seconds(self.max_time, count)
-        for each, name, target, unit, max_time in zip(earlier, labels, targets.T, units, seconds, strict=True):
+        for estimator, name, target, unit, max_time in zip(earlier, labels, targets.T, units, seconds, strict=True):
             output = None if self.output is None else f"{folder}{slash}{stem}_{name}{dot}{suffix}"
-            each.set_params(**self.get_params() | {"max_time": max_time, "output": output, "y_units": unit})
-            each.fit(X, target, sample_weight)
+            estimator.set_params(**self.get_params() | {"max_time": max_time, "output": output, "y_units": unit})
+            estimator.fit(X, target, sample_weight)
         self.estimators_ = earlier
-        self.equations_: Any = [each.equations_ for each in earlier]
-        self.n_evaluations_ = sum(each.n_evaluations_ for each in earlier)
-        self.n_generations_ = sum(each.n_generations_ for each in earlier)
+        self.equations_: Any = [estimator.equations_ for estimator in earlier]
+        self.n_evaluations_ = sum(estimator.n_evaluations_ for estimator in earlier)
+        self.n_generations_ = sum(estimator.n_generations_ for estimator in earlier)
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -339,7 +341,7 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
 
     def predict(self, X: ArrayLike, index: int | None = None, return_std: bool = False) -> Any:  # noqa: N803
         """Predict each row by an equation. Where it has no finite value, that is its limit if it has one, as sin(x)/x at 0,
-        else NaN, or what `undefined` says, and a warning tells of how many rows.
+        else NaN, or what `undefined` says, and a warning says for how many rows.
 
         Args:
             X: `(n_samples, n_features)`.
@@ -356,13 +358,13 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
             return self.predict(X, index), self.noise_.std(X)
         columns = validate_data(self, numbers_of(X, self._known), dtype=[np.float64, np.float32], reset=False)
         if self._targets:
-            return np.stack([each.predict(X, index) for each in self._targets], axis=1)
-        row, used = self._row(index), [columns[:, place].astype(np.float64) for place in self._used]
+            return np.stack([estimator.predict(X, index) for estimator in self._targets], axis=1)
+        row, used = self._row(index), [columns[:, i].astype(np.float64) for i in self._used]
         formula = self._formula(row)
         predicted = evaluate(formula, used)[0]
         if np.isfinite(predicted).all():
             return predicted
-        from evo.regression.undefined import filled  # loads what others need not
+        from evo.regression.undefined import filled  # loaded only if needed
 
         return filled(formula, row, used, predicted, self._mean if self.undefined == "mean" else np.nan)
 
@@ -375,17 +377,17 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
         is_last: bool,
         until_s: float | None,
     ) -> tuple[Elites, bool]:
-        """The elites of a search of a task's table that begins with the programs of an earlier one, and whether Ctrl-C ended it.
-        is_last: none goes on with `_elites`, unless `warm_start` says so. until_s: when it must be over, formulas made tidy too.
+        """Searches from the programs of an earlier search; returns the elites and whether Ctrl-C ended it.
+        is_last: no search goes on from `_elites`, unless `warm_start` is set. until_s: deadline, also for tidying formulas.
         """
         given_s = float(self.max_time or 0.0)
         end_s = np.inf if until_s is None else until_s - (max(TIDY_SHARE * given_s, TIDY_SECONDS) if is_last else 0.0)
         try:
             if self.guesses:
-                from evo.regression.own_functions import programs_of  # loads what others need not
+                from evo.regression.own_functions import programs_of  # loaded only if needed
 
                 names = config["program"]["vocabulary"]["instructions"]
-                texts = [with_identifiers(each, self._names) for each in self.guesses]
+                texts = [with_identifiers(guess, self._names) for guess in self.guesses]
                 programs = programs_of(texts, self._language, self._own, names, self.max_length, self._input_scaling)
                 config["search"]["initial"]["programs"] = programs
             search = make_search(type(self).__name__, config, task)
@@ -418,9 +420,9 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
             if is_last or asked():
                 search.tidy(None if until_s is None else until_s - max(LAST_MARGIN * given_s, LAST_SECONDS))
             if self.warm_start or not is_last:
-                found = [search.archived(), search.elites()]
-                _, rows = np.unique(np.concatenate([each.hash for each in found]), axis=0, return_index=True)
-                self._elites = np.concatenate([each.solution for each in found])[np.sort(rows)]
+                elite_sets = [search.archived(), search.elites()]
+                _, rows = np.unique(np.concatenate([members.hash for members in elite_sets]), axis=0, return_index=True)
+                self._elites = np.concatenate([members.solution for members in elite_sets])[np.sort(rows)]
             self.n_evaluations_ += search.counters.evaluations
             self.n_generations_ += search.counters.generations
             return search.elites(), asked()

@@ -1,4 +1,4 @@
-"""Forms in which formulas are told and predict: as textbooks write them, and of exact data with numbers in float64.
+"""Forms in which formulas are shown and predict: as textbooks write them, with numbers refined in float64 if the data are exact.
 
 Owns how these numbers are refined, and which may have few digits or be none. A search knows its constants in float32.
 """
@@ -37,14 +37,14 @@ def told_form(formula: Dag, inputs: list[Row], target: Row, weights: Row | None 
     Args:
         inputs, target, weights: `(num_points,)` each.
     """
-    ranges = {name: (float(each.min()), float(each.max())) for (name, _), each in zip(formula.inputs, inputs, strict=True)}
+    ranges = {name: (float(column.min()), float(column.max())) for (name, _), column in zip(formula.inputs, inputs, strict=True)}
     form, rows = written(formula, ranges), spread(len(target), MAX_ROWS)
-    some = [each[rows] for each in inputs]
-    values, found = (evaluate(each, some)[0] for each in (formula, form))
-    if not np.allclose(found, values, ALIKE, ALIKE * float(np.abs(target).max()), equal_nan=True):
+    sample = [column[rows] for column in inputs]
+    values, form_values = (evaluate(graph, sample)[0] for graph in (formula, form))
+    if not np.allclose(form_values, values, ALIKE, ALIKE * float(np.abs(target).max()), equal_nan=True):
         return formula, False
     root = np.sqrt(np.ones(len(rows)) if weights is None else weights[rows])
-    fit = _Fit(some, target[rows] * root, root)
+    fit = _Fit(sample, target[rows] * root, root)
     variance = float(np.sum((fit.wanted - fit.wanted.mean()) ** 2))
     if fit.squares(form) < NEARLY * variance:
         best, rounding = fit.refined(form), float(np.sum((np.finfo(np.float64).eps * fit.wanted) ** 2))
@@ -64,23 +64,23 @@ class _Fit:
 
     def squares(self, form: Dag) -> float:
         """The sum of squared errors."""
-        found = float(np.sum(self._left(form) ** 2))
-        return found if np.isfinite(found) else np.inf
+        total = float(np.sum(self._left(form) ** 2))
+        return total if np.isfinite(total) else np.inf
 
     def refined(self, form: Dag) -> Dag:
         """The form with the best numbers near its own, by Gauss and Newton."""
-        places = told_numbers(form)
-        for _ in range(MAX_STEPS if 0 < len(places) <= MAX_NUMBERS else 0):
-            slopes = np.array([slope(form, self._inputs, form.nodes[place]) for place in places]) * self._root
+        indices = told_numbers(form)
+        for _ in range(MAX_STEPS if 0 < len(indices) <= MAX_NUMBERS else 0):
+            slopes = np.array([slope(form, self._inputs, form.nodes[index]) for index in indices]) * self._root
             sizes = np.linalg.norm(slopes, axis=1)
             if not (np.isfinite(slopes).all() and sizes.all()):
                 break
-            found = list[Dag]()
+            candidates = list[Dag]()
             for cut in CUTS:
                 steps = np.linalg.lstsq(slopes.T / sizes, self._left(form), rcond=cut)[0] / sizes
-                numbers = {place: form.nodes[place].number + step for place, step in zip(places, steps, strict=True)}
-                found.append(_with(form, numbers))
-            best = min(found, key=self.squares)
+                numbers = {index: form.nodes[index].number + step for index, step in zip(indices, steps, strict=True)}
+                candidates.append(_with(form, numbers))
+            best = min(candidates, key=self.squares)
             if not self.squares(best) < self.squares(form):
                 break
             form = best
@@ -89,18 +89,18 @@ class _Fit:
     def shortest(self, form: Dag, ranges: Ranges, most: float) -> Dag:
         """The form without dust, and with numbers of few digits, that leaves at most these squares."""
         forms = (written(form, ranges, near) for near in DIGITS)
-        short = next((each for each in forms if self.squares(each) <= most), written(form, ranges))
-        for place in told_numbers(short):
-            without = _with(short, {place: 0.0})
+        short = next((candidate for candidate in forms if self.squares(candidate) <= most), written(form, ranges))
+        for index in told_numbers(short):
+            without = _with(short, {index: 0.0})
             if np.abs(self._left(without)).max() < DUST * np.abs(self.wanted).max():
                 less = written(without, ranges)
-                for each in (less, self.refined(less)):
-                    if len(told_numbers(each)) < len(told_numbers(short)) and self.squares(each) <= most:
-                        return self.shortest(each, ranges, most)
+                for candidate in (less, self.refined(less)):
+                    if len(told_numbers(candidate)) < len(told_numbers(short)) and self.squares(candidate) <= most:
+                        return self.shortest(candidate, ranges, most)
         return short
 
 
 def _with(form: Dag, numbers: dict[int, float]) -> Dag:
-    """The form with other numbers at some places."""
-    bits = {place: int(np.float64(number).view(np.uint64)) for place, number in numbers.items()}
+    """The form with other numbers at some nodes."""
+    bits = {index: int(np.float64(number).view(np.uint64)) for index, number in numbers.items()}
     return replace(form, nodes=tuple(replace(n, payload=bits[i]) if i in bits else n for i, n in enumerate(form.nodes)))

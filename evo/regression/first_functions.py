@@ -20,12 +20,12 @@ ADD, SUB, MUL, DIV = (FUNCTIONS[name][0] for name in ("add", "sub", "mul", "div"
 
 def first_functions(template: Template) -> list[str]:
     """Programs in text form."""
-    kinds = [_products([f"%{name}" for name in template.inputs[: len(each.arguments)]]) for each in template.functions]
+    kinds = [_products([f"%{name}" for name in template.inputs[: len(function.arguments)]]) for function in template.functions]
     programs: dict[str, None] = {}
     for number in range(NUM_PROGRAMS):
         parts = []
-        for place, products in enumerate(kinds):
-            turn = number * PRIMES[place] ** 0.5 % 1.0 * len(products)  # in independent steps, so that all meet
+        for index, products in enumerate(kinds):
+            turn = number * PRIMES[index] ** 0.5 % 1.0 * len(products)  # in independent steps, so that all meet
             parts.append(products[int(turn)] + WRAPPERS[int(turn % 1.0 * len(WRAPPERS))])
         programs[" clear.f32 ".join(parts)] = None
     return [*programs]
@@ -33,10 +33,10 @@ def first_functions(template: Template) -> list[str]:
 
 def _products(inputs: list[str]) -> list[str]:
     """Yield products of powers from -1 to 2, or to 1 of more than three inputs; and sum and difference of all inputs."""
-    found = [" ".join([*inputs, *[each] * (len(inputs) - 1)]) for each in (ADD, SUB) if len(inputs) > 1]
+    programs = [" ".join([*inputs, *[operation] * (len(inputs) - 1)]) for operation in (ADD, SUB) if len(inputs) > 1]
     for powers in itertools.product((0, 1, -1, 2)[: 4 if len(inputs) <= 3 else 3], repeat=len(inputs)):
         above = [name for name, power in zip(inputs, powers, strict=True) for _ in range(power)]
         below = [name for name, power in zip(inputs, powers, strict=True) if power < 0]
-        above_text, below_text = (" ".join([*each, *[MUL] * (len(each) - 1)]) for each in (above, below))
-        found.append(f"{below_text} {above_text or '1.0'} {DIV}" if below else above_text or "1.0")
-    return found
+        above_text, below_text = (" ".join([*names, *[MUL] * (len(names) - 1)]) for names in (above, below))
+        programs.append(f"{below_text} {above_text or '1.0'} {DIV}" if below else above_text or "1.0")
+    return programs

@@ -1,6 +1,6 @@
 """The equations of a fitted estimator: their table, texts and forms.
 
-Owns `equations_` and what is said of its rows. Knows nothing of searches.
+Owns `equations_` and the texts and forms of its rows. Knows nothing of searches.
 """
 
 from __future__ import annotations
@@ -67,10 +67,10 @@ class FittedEquations(SearchParameters):
         return table_text(self.equations_, self._marked, self._row(None))
 
     def get_best(self) -> Any:
-        """The row of `equations_` that `model_selection` says, a Series; with several targets a list of these."""
+        """The row of `equations_` that `model_selection` chooses, a Series; with several targets a list of these."""
         check_is_fitted(self)
         if self._targets:
-            return [each.get_best() for each in self._targets]
+            return [estimator.get_best() for estimator in self._targets]
         return self.equations_.loc[self._row(None)]
 
     def sympy(self, index: int | None = None, precision: int | None = None) -> Any:
@@ -89,18 +89,18 @@ class FittedEquations(SearchParameters):
 
         check_is_fitted(self)
         if self._targets:
-            return [each.sympy(index, precision) for each in self._targets]
+            return [estimator.sympy(index, precision) for estimator in self._targets]
         row = self._row(index)
         formula = self._formula(row)
         if (size := written_size(formula)) > MAX_WRITTEN_OUT:
             raise ValueError(f"equation {row} has {size} operations where it is written out; choose a simpler one")
         if precision is not None and not (isinstance(precision, Integral) and 1 <= int(precision) <= MAX_DIGITS):
             raise ValueError(f"precision is {precision!r}, must be an integer from 1 to {MAX_DIGITS}, or None")
-        safe = {name: f"input_{place}" for place, name in enumerate(self._inputs)}
+        safe = {name: f"input_{index}" for index, name in enumerate(self._inputs)}
         expression = sympy_outputs(with_names(formula, safe))[0]
         symbols = symbol_names(self._names)
-        own = {name: symbol_of(symbols[inner]) for inner, name in safe.items()}
-        expression = expression.xreplace({each: own[each.name] for each in expression.free_symbols})
+        user_symbols = {name: symbol_of(symbols[inner]) for inner, name in safe.items()}
+        expression = expression.xreplace({symbol: user_symbols[symbol.name] for symbol in expression.free_symbols})
         return shortened(formula, expression, precision)
 
     @property
@@ -114,7 +114,7 @@ class FittedEquations(SearchParameters):
         from evo.report.export.sympy_text import latex_of
 
         if self._targets:
-            return [each.latex(index, precision) for each in self._targets]
+            return [estimator.latex(index, precision) for estimator in self._targets]
         return latex_of(self.sympy(index, precision), self.symbols_)
 
     def latex_table(self, indices: Sequence[int] | None = None, precision: int = 3) -> Any:
@@ -129,7 +129,7 @@ class FittedEquations(SearchParameters):
         """
         check_is_fitted(self)
         if self._targets:
-            return [each.latex_table(indices, precision) for each in self._targets]
+            return [estimator.latex_table(indices, precision) for estimator in self._targets]
         rows = self.equations_ if indices is None else self.equations_.loc[list(indices)]
         return latex_table(((row.complexity, row.loss, self.latex(at, precision)) for at, row in rows.iterrows()), precision)
 
@@ -144,7 +144,7 @@ class FittedEquations(SearchParameters):
     ) -> pd.DataFrame:
         """The constants of an equation, in the order in which it has them, with standard errors and intervals.
 
-        They are those of least squares for the equation as it is. That it was chosen among many by the same data is not in them.
+        They come from least squares for this equation, and ignore that the same data chose it among many.
 
         Args:
             X, y, sample_weight: the data of `fit`, or others.
@@ -160,7 +160,7 @@ class FittedEquations(SearchParameters):
         columns, target, weights = self._one_target("constants", X, y, sample_weight)
         if not 0.0 < confidence < 1.0:
             raise ValueError(f"confidence is {confidence!r}, must be between 0 and 1")
-        used = [columns[:, place] for place in self._used]
+        used = [columns[:, i] for i in self._used]
         return constants_of(self._formula(self._row(index)), used, target, weights, confidence)
 
     def _one_target(self, method: str, X: Any, y: Any, sample_weight: ArrayLike | None) -> Table:  # noqa: N803
@@ -196,25 +196,25 @@ class FittedEquations(SearchParameters):
         has_offset = not (self._units and self._units.forbids_offset)
         if task and has_offset and not self._template:  # the mean comes first
             words = np.concatenate([np.zeros((1, words.shape[1]), np.uint64), words])
-        programs = [formula_of(dag_of(self._language, each), self._input_scaling, {}) for each in words]
+        programs = [formula_of(dag_of(self._language, program), self._input_scaling, {}) for program in words]
         with ThreadPoolExecutor(effective_n_jobs(self.n_jobs)) as threads:
-            found = np.array([*threads.map(lambda program: fitted(program, task, table, self._mean, has_offset), programs)])
-        scaling, losses = found[:, :2], found[:, 2]
+            fits = np.array([*threads.map(lambda program: fitted(program, task, table, self._mean, has_offset), programs)])
+        scaling, losses = fits[:, :2], fits[:, 2]
         complexity = complexity_of(words, constraints, self._language)
         # The search compared sums of float32; errors of formulas may be in another order. Below their rounding there is none.
         order = np.lexsort((losses, scaling[:, 1] != 0.0, complexity))
         floor = (4.0 * np.spacing(np.abs(target).max())) ** 2 if self.loss in (None, SQUARED) else -np.inf
-        kept, told = list[int](), list[tuple[Dag, float]]()
+        kept, forms = list[int](), list[tuple[Dag, float]]()
         scaling *= self._unit
         for row in order.tolist():
-            least = told[-1][1] if told else np.inf
+            least = forms[-1][1] if forms else np.inf
             if least > floor and losses[row] < least:
                 form, loss = self._told(words[row], scaling[row].tolist(), float(losses[row]), table)
                 if loss < least:
                     kept.append(row)
-                    told.append((form, loss))
+                    forms.append((form, loss))
         self._words, self._scaling, complexity = words[kept], scaling[kept], complexity[kept]
-        self._forms, losses = [form for form, _ in told], np.array([loss for _, loss in told])
+        self._forms, losses = [form for form, _ in forms], np.array([loss for _, loss in forms])
         equations = {
             "complexity": complexity,
             "loss": losses,
@@ -251,7 +251,7 @@ class FittedEquations(SearchParameters):
         return "; ".join(texts)
 
     def _told(self, words: NDArray[np.uint64], scaling: list[float], loss: float, table: Table) -> tuple[Dag, float]:
-        """The formula of a program in the form in which it is told, and its loss."""
+        """The formula of a program in the form that is shown, and its loss."""
         program, (columns, target, weights) = dag_of(self._language, words), table
         formula = formula_of(program, self._input_scaling, {program.outputs[0][0]: (scaling[0], scaling[1])})
         if self._own or self._template:

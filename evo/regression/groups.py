@@ -54,7 +54,7 @@ def groups_of(inputs: Mapping[str, Row], target: Row) -> Groups | None:
     best: Groups | None = None
     with np.errstate(all="ignore"):
         is_positive = np.min(x, axis=1) > 0.0
-        logs, z = (_centred(each) for each in (np.where(is_positive[:, None], np.log(np.abs(x)), 0.0), x))
+        logs, z = (_centred(coordinates) for coordinates in (np.where(is_positive[:, None], np.log(np.abs(x)), 0.0), x))
         is_skewed = is_positive & ((logs**3).mean(axis=1) < SKEWED * (logs**2).mean(axis=1) ** 1.5)
         for is_of_log in [True, False] if (y > 0.0).all() or (y < 0.0).all() else [False]:
             of_y = _centred(np.log(np.abs(y))) if is_of_log else y / np.abs(y).max()
@@ -76,8 +76,8 @@ def groups_of(inputs: Mapping[str, Row], target: Row) -> Groups | None:
     return best
 
 
-def _fewest(best: Groups | None, found: Groups | None) -> Groups | None:
-    return found if best is None or (found is not None and len(found.groups) < len(best.groups)) else best
+def _fewest(best: Groups | None, candidate: Groups | None) -> Groups | None:
+    return candidate if best is None or (candidate is not None and len(candidate.groups) < len(best.groups)) else best
 
 
 def _centred(values: Row) -> Row:
@@ -104,30 +104,32 @@ class _Model:
         return powers, np.sqrt(((slopes - powers[:, None] * weight) ** 2).sum(axis=1) / (weight @ weight)), left
 
     def slopes(self, values: Row) -> tuple[Row, float]:
-        """Slopes of values by each coordinate, `(num_inputs, num_points)`, by a polynomial, and what share it leaves."""
+        """Slopes of values by each coordinate, `(num_inputs, num_points)`, by a polynomial, and the share of variance that it
+        leaves.
+        """
         count, num_rows = self.z.shape
         sizes = np.abs(self.z).max(axis=1, keepdims=True)
         sizes[sizes == 0.0] = 1.0
-        degree = next(each for each in range(START_DEGREE, 0, -1) if 2 * math.comb(count + each, each) <= num_rows or each == 1)
+        degree = next(d for d in range(START_DEGREE, 0, -1) if 2 * math.comb(count + d, d) <= num_rows or d == 1)
         terms, slopes = _polynomials(self.z / sizes, degree)
         numbers = np.linalg.solve(terms @ terms.T + RIDGE * num_rows * np.eye(len(terms)), terms @ values)
-        return np.array([numbers @ each for each in slopes]) / sizes, float(np.var(values - numbers @ terms) / np.var(values))
+        return np.array([numbers @ slope for slope in slopes]) / sizes, float(np.var(values - numbers @ terms) / np.var(values))
 
     def fitted(self, directions: Row, powers: Row, degree: int) -> tuple[Row, Row]:
         """Fit F: the rest, and the slopes by its numbers, by the directions and by the powers, `(count, num_points)`."""
         base = powers @ self.logs
         factor = np.ones_like(base) if self.is_of_log else np.exp(base)
         wanted = self.y - base if self.is_of_log else self.y
-        places = directions @ self.z
-        halves = np.ptp(places, axis=1, keepdims=True) / 2.0
-        values, slopes = _polynomials((places - places.min(axis=1, keepdims=True)) / halves - 1.0, degree)
+        positions = directions @ self.z
+        halves = np.ptp(positions, axis=1, keepdims=True) / 2.0
+        values, slopes = _polynomials((positions - positions.min(axis=1, keepdims=True)) / halves - 1.0, degree)
         design = values * factor
         if not (np.isfinite(design).all() and np.isfinite(wanted).all()):
             return np.full_like(base, np.inf), design
         numbers = np.linalg.lstsq(design.T, wanted, rcond=1e-12)[0]
-        said = numbers @ design
-        turns = [numbers @ each * factor / half * self.z for each, half in zip(slopes, halves, strict=True)]
-        return wanted - said, np.concatenate([design, *turns, self.logs * (1.0 if self.is_of_log else said)])
+        predicted = numbers @ design
+        turns = [numbers @ slope * factor / half * self.z for slope, half in zip(slopes, halves, strict=True)]
+        return wanted - predicted, np.concatenate([design, *turns, self.logs * (1.0 if self.is_of_log else predicted)])
 
     def best(self, directions: Row, powers: Row, degree: int) -> tuple[Row, Row, float]:
         """Orthonormal directions and powers from these on, and the square that they leave."""
@@ -157,17 +159,17 @@ def _orthonormal(rows: Row) -> Row:
     return np.asarray(np.linalg.qr(rows.T)[0].T)
 
 
-def _polynomials(places: Row, degree: int) -> tuple[Row, Row]:
+def _polynomials(positions: Row, degree: int) -> tuple[Row, Row]:
     """Products of Chebyshev's polynomials up to a total degree, `(count, num_points)`, and their slopes by each place."""
     unit = np.eye(degree + 1)
-    one, slope = chebyshev.chebval(places, unit), chebyshev.chebval(places, chebyshev.chebder(unit))
-    some = [each for each in itertools.product(range(degree + 1), repeat=len(places)) if sum(each) <= degree]
+    value, slope = chebyshev.chebval(positions, unit), chebyshev.chebval(positions, chebyshev.chebder(unit))
+    exponents = [powers for powers in itertools.product(range(degree + 1), repeat=len(positions)) if sum(powers) <= degree]
 
     def products(moved: int) -> Row:
-        factors = [(slope if place == moved else one)[[each[place] for each in some], place] for place in range(len(places))]
-        return np.asarray(np.prod([np.ones((len(some), places.shape[1])), *factors], axis=0))
+        factors = [(slope if i == moved else value)[[powers[i] for powers in exponents], i] for i in range(len(positions))]
+        return np.asarray(np.prod([np.ones((len(exponents), positions.shape[1])), *factors], axis=0))
 
-    return products(-1), np.array([products(place) for place in range(len(places))])
+    return products(-1), np.array([products(i) for i in range(len(positions))])
 
 
 def _groups(model: _Model, powers: Row, has_log: NDArray[np.bool_], are_sums: bool) -> Groups | None:
@@ -183,7 +185,7 @@ def _groups(model: _Model, powers: Row, has_log: NDArray[np.bool_], are_sums: bo
     for num_groups in range(1, min(np.count_nonzero(sizes), count - 1, len(DEGREES) - 1) + 1):
         fixed = count * (num_groups + 1)
         degrees = range(DEGREES[num_groups], 1, -1)
-        fitting = [each for each in degrees if ROWS_A_NUMBER * (math.comb(num_groups + each, each) + fixed) <= num_rows]
+        fitting = [degree for degree in degrees if ROWS_A_NUMBER * (math.comb(num_groups + degree, degree) + fixed) <= num_rows]
         if not fitting:
             return None
         directions, fitted, left = model.best(_orthonormal(turns[:num_groups]), powers, fitting[0])
@@ -194,25 +196,25 @@ def _groups(model: _Model, powers: Row, has_log: NDArray[np.bool_], are_sums: bo
             fitted = fitted - fitted[pivots] @ directions
             rest, _ = model.fitted(directions, fitted, fitting[0])
             left = float(rest @ rest)
-        rational = [_simple(each) for each in (fitted, *directions)]
-        if any(each is None for each in rational):
+        rational = [_simple(row) for row in (fitted, *directions)]
+        if any(row is None for row in rational):
             continue
         simple = np.array(rational, np.float64)
         rest, _ = model.fitted(simple[1:], simple[0], fitting[0])
         mixed = [row for row in simple[1:] if np.count_nonzero(row) > 1]
         fits = all((np.abs(row) <= 1.0).all() if are_sums else not row[~has_log].any() for row in mixed)
         if fits and float(rest @ rest) <= max(WORSE * left, ROUNDING * square):
-            [product, *groups] = (each for each in rational if each is not None)
-            scales = [math.lcm(*(power.denominator for power in each)) for each in groups]
+            [product, *groups] = (row for row in rational if row is not None)
+            scales = [math.lcm(*(power.denominator for power in group)) for group in groups]
             if num_groups > 2 and max(scales) > 1:  # nearly any exponents do
                 return None
-            whole = (tuple(power * scale for power in each) for each, scale in zip(groups, scales, strict=True))
+            whole = (tuple(power * scale for power in group) for group, scale in zip(groups, scales, strict=True))
             return Groups(product, tuple(whole), are_sums)
     return None
 
 
 def _reduced(rows: Row) -> tuple[Row, list[int]]:
-    """Rows of the same span, each with a 1 where the others have 0, and these places."""
+    """Rows of the same span, each with a 1 where the others have 0, and the columns of these."""
     rows, pivots = rows.copy(), list[int]()
     for number in range(len(rows)):
         rest = np.abs(rows[number:])
@@ -220,13 +222,13 @@ def _reduced(rows: Row) -> tuple[Row, list[int]]:
         row, pivot = divmod(int(rest.argmax()), rows.shape[1])
         rows[[number, number + row]] = rows[[number + row, number]]
         rows[number] /= rows[number, pivot]
-        others = np.arange(len(rows)) != number
-        rows[others] -= rows[others, pivot][:, None] * rows[number]
+        is_other = np.arange(len(rows)) != number
+        rows[is_other] -= rows[is_other, pivot][:, None] * rows[number]
         pivots.append(pivot)
     return rows, pivots
 
 
 def _simple(numbers: Row) -> Powers | None:
     """Simple exponents near these; None: one is not near any."""
-    found = tuple(min(_EXPONENTS, key=lambda each: abs(each - number)) for number in numbers.tolist())
-    return found if np.abs(np.array(found, np.float64) - numbers).max() < NEAR else None
+    nearest = tuple(min(_EXPONENTS, key=lambda exponent: abs(exponent - number)) for number in numbers.tolist())
+    return nearest if np.abs(np.array(nearest, np.float64) - numbers).max() < NEAR else None

@@ -35,13 +35,13 @@ class _Link:
     """Link from a sum of terms to the mean of the target.
 
     text: the formula of the mean, with {} for the sum.
-    of, inverse: the sum of a mean, and the mean of a sum.
+    function, inverse: the sum of a mean, and the mean of a sum.
     slope: the derivative of the mean by the sum, as a function of the mean.
     powers: of the inputs that are terms; 0 stands for the logarithm.
     """
 
     text: str
-    of: Callable[[Row], Row]
+    function: Callable[[Row], Row]
     inverse: Callable[[Row], Row]
     slope: Callable[[Row], Row]
     powers: tuple[float, ...]
@@ -66,7 +66,7 @@ def guesses(columns: dict[str, Row], target: Row, weights: Row | None = None) ->
     """Formulas in the notation of `evo.language.infix`, up to the offset and scale that fit them to the target.
 
     Args:
-        columns: what stands for an input in a formula, and its values `(num_points,)`.
+        columns: text of an input in a formula -> its values, `(num_points,)`.
         target: `(num_points,)`, in its own units, since its zero counts; not the same everywhere.
         weights: `(num_points,)`, of squared errors; None: all are equal.
     """
@@ -95,15 +95,15 @@ def _most_telling(inputs: dict[str, Row], y: Row, most: int) -> dict[str, Row]:
     """Inputs that the target correlates with most."""
     if len(inputs) <= most:
         return inputs
-    told = {name: abs(np.nan_to_num(np.corrcoef(values, y)[0, 1])) for name, values in inputs.items()}
-    return {name: inputs[name] for name in sorted(told, key=lambda name: -told[name])[:most]}
+    correlations = {name: abs(np.nan_to_num(np.corrcoef(values, y)[0, 1])) for name, values in inputs.items()}
+    return {name: inputs[name] for name in sorted(correlations, key=lambda name: -correlations[name])[:most]}
 
 
 def _modulated(inputs: dict[str, Row], y: Row, root: Row) -> list[str]:
     """The best sums of inputs, exponentials or waves of one input, and products of both, at the rate with the least error."""
     step = -(-len(y) // MAX_SCANNED)
-    some, some_y, some_root = {name: x[::step] for name, x in inputs.items()}, y[::step], root[::step]
-    found: list[tuple[float, str, tuple[str, ...], float]] = []
+    sampled, some_y, some_root = {name: x[::step] for name, x in inputs.items()}, y[::step], root[::step]
+    candidates: list[tuple[float, str, tuple[str, ...], float]] = []
     for name, x in inputs.items():
         span, farthest = float(np.ptp(x)), float(np.abs(x).max())
         if not 0.0 < span < np.inf:
@@ -112,13 +112,13 @@ def _modulated(inputs: dict[str, Row], y: Row, root: Row) -> list[str]:
             tried = rates / span
             if kinds == ("exp2",):
                 tried = tried[np.abs(tried) * farthest < MOST_EXPONENT]
-            left = partial(_left, some, name, kinds, y=some_y, root=some_root)
+            left = partial(_left, sampled, name, kinds, y=some_y, root=some_root)
             if len(tried):
                 best = int(np.argmin(left(tried)))
                 rate = least(left, tried[max(best - 1, 0)], tried[min(best + 1, len(tried) - 1)])
-                found.append((float(left(np.array([rate]))[0]), name, kinds, rate))
+                candidates.append((float(left(np.array([rate]))[0]), name, kinds, rate))
     total = np.sum((some_root * (some_y - np.average(some_y, weights=some_root**2))) ** 2)
-    left_over, name, kinds, rate = min(found, default=(math.inf, "", (), 0.0))
+    left_over, name, kinds, rate = min(candidates, default=(math.inf, "", (), 0.0))
     return _sums(_LINKS[0], _products(inputs, name, kinds, rate), y, root, MAX_TERMS) if left_over < MOST_LEFT * total else []
 
 
@@ -161,7 +161,7 @@ def _sums(link: _Link, terms: tuple[list[str], Row, Row], y: Row, root: Row, mos
     root: `(num_points,)` roots of the weights.
     """
     names, library, sizes = terms
-    start = eta = link.of(y if link.is_linear else np.maximum(y, LEAST))
+    start = eta = link.function(y if link.is_linear else np.maximum(y, LEAST))
     error = float(np.sum((root * (y - np.average(y, weights=root**2))) ** 2))
     chosen: list[int] = []
     texts: list[str] = []
@@ -193,7 +193,7 @@ def _terms(link: _Link, inputs: dict[str, Row]) -> tuple[list[str], Row, Row]:
 
 
 def _text(name: str, power: float) -> str:
-    """An exponent that is not an integer stands as a constant, for tuning to change."""
+    """Writes an exponent that is not an integer as a constant, so that tuning can change it."""
     if power == 0.0:
         return f"log2({name})"
     if power == 1.0:

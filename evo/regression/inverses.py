@@ -1,6 +1,6 @@
-"""First formulas for a target by what would have to stand under a function: the target is undone by a factor and a link.
+"""First formulas for a target by the argument of an outer function: a factor and a link undo the target.
 
-Owns the ways to undo the target - log y, exp y, 1/y, powers of y, of y itself, of y less where it may tend to, or over inputs -
+Owns the ways to undo the target - log y, exp y, 1/y, powers of y, of y itself, of y less a possible limit, or over inputs -
 and for each the one to three terms that explain what is left (sure independence screening). Errors are weighed so that they are
 those of y. Knows nothing of programs; the terms are those of `evo.regression.terms`.
 """
@@ -36,12 +36,12 @@ _OUTSIDE = (0.003, 0.03, 0.2, 1.0)  # of the target's range, beyond its ends: wh
 
 @dataclass(frozen=True)
 class _Link:
-    """text: with {} for what stands under the function. of: that of a positive target, and its derivative. is_power: a factor
-    inside is one outside.
+    """text: with {} for the argument of the function. inverse: that argument for a positive target, and its derivative. is_power:
+    a factor inside is one outside.
     """
 
     text: str
-    of: Callable[[Row], tuple[Row, Row]]
+    inverse: Callable[[Row], tuple[Row, Row]]
     is_power: bool = True
 
 
@@ -87,7 +87,7 @@ def inverses(
 
     Args:
         is_broad: whether to look for terms and links that few laws have, too.
-        until_s: of `time.monotonic`, when the best so far are handed over.
+        until_s: deadline by `time.monotonic`; then it returns the best so far.
     """
     rows = spread_rows(len(target), MAX_ROWS)
     y = target[rows] / np.abs(target).max()
@@ -95,17 +95,17 @@ def inverses(
         return []
     weights = np.ones(len(y)) if weights is None else weights[rows] / weights.max()
     with np.errstate(all="ignore"):
-        told = {name: abs(np.nan_to_num(np.corrcoef(values[rows], y)[0, 1])) for name, values in columns.items()}
-        inputs = {name: columns[name][rows] for name in sorted(told, key=lambda name: -told[name])[:MAX_INPUTS]}
+        correlations = {name: abs(np.nan_to_num(np.corrcoef(values[rows], y)[0, 1])) for name, values in columns.items()}
+        inputs = {name: columns[name][rows] for name in sorted(correlations, key=lambda name: -correlations[name])[:MAX_INPUTS]}
         targets = [*_targets(inputs, y, weights, is_broad, 1.0 / float(np.abs(target).max()))]
         variance = np.average((y - np.average(y, weights=weights)) ** 2, weights=weights) * weights.sum()
         plain = {raised(name, power) for name in inputs for power in (-2.0, -1.0, 1.0, 2.0)}
-        found = sorted(_explained([*library(inputs, is_broad)], plain, targets, variance, until_s))
-    return [text for _, text in found[:NUM_KEPT]]
+        formulas = sorted(_explained([*library(inputs, is_broad)], plain, targets, variance, until_s))
+    return [text for _, text in formulas[:NUM_KEPT]]
 
 
 def _targets(inputs: dict[str, Row], y: Row, weights: Row, is_broad: bool, unit: float) -> Iterator[_Target]:
-    """Yield ways to undo the target: less where it may tend to, over a power of an input or two inputs, under a link.
+    """Yield ways to undo the target: less a possible limit, over a power of an input or two inputs, under a link.
 
     unit: 1, in units of y.
     """
@@ -115,8 +115,8 @@ def _targets(inputs: dict[str, Row], y: Row, weights: Row, is_broad: bool, unit:
     factors += [("({})*" + raised(name, power), x**power) for name, x in positive.items() for power in POWERS]
     factors += [("({})*" + name, x) for name, x in inputs.items() if name not in positive and (x != 0.0).all()]
     num_simple = len(factors)  # that stand over any link
-    for (one, x), (two, z) in itertools.permutations(positive.items(), 2):
-        factors += [("({})*" + f"{one}*{two}", x * z)] * (one < two) + [("({})*" + f"{one}/{two}", x / z)]
+    for (first, x), (second, z) in itertools.permutations(positive.items(), 2):
+        factors += [("({})*" + f"{first}*{second}", x * z)] * (first < second) + [("({})*" + f"{first}/{second}", x / z)]
     for text, x in plain_parts(inputs) if is_broad else ():
         factors += [("({})*" + raised(text, power), x**power) for power in (-1.0, 1.0) if (x != 0.0).all()]
     for number, (text, factor) in enumerate(factors):
@@ -135,28 +135,28 @@ def _targets(inputs: dict[str, Row], y: Row, weights: Row, is_broad: bool, unit:
             for link in links:
                 if link.text == "{}" and z is not moved[0]:
                     continue
-                values, slope = link.of(over)
+                values, slope = link.inverse(over)
                 shares = weights * (factor / slope) ** 2
                 if np.isfinite(values).all() and np.isfinite(shares).all() and shares.sum() > 0.0:
                     yield _Target(link, text.replace("{}", link.text), values, shares, z is y and text == "{}")
     for name, x in inputs.items() if is_broad else ():
         rest = y - unit * x
         for link in (*(_LINKS[1:] if (rest > 0.0).all() else ()), *_log_links(rest, unit)):
-            values, slope = link.of(rest)
+            values, slope = link.inverse(rest)
             shares = weights / slope**2
             if np.isfinite(values).all() and np.isfinite(shares).all() and shares.sum() > 0.0:
                 yield _Target(link, f"{link.text} + {unit!r}*{name}", values, shares, is_of_y=False, is_scaled=False)
 
 
 def _log_links(y: Row, unit: float) -> tuple[_Link, ...]:
-    """Logarithms, by how much the target rises as what stands under them doubles, usual ones and decibels too."""
+    """Logarithms by the rise of the target as their argument doubles, the usual ones and decibels included."""
 
     def link(rate: float) -> _Link:
-        def of(z: Row) -> tuple[Row, Row]:
+        def inverse(z: Row) -> tuple[Row, Row]:
             values = np.exp2(rate * (z - z.max() if rate > 0.0 else z - z.min()))
             return values, rate * np.log(2.0) * values
 
-        return _Link(f"{1.0 / rate:.9g}*log2({{}})", of)
+        return _Link(f"{1.0 / rate:.9g}*log2({{}})", inverse)
 
     usual = (rate / unit for rate in _USUAL_RATES)
     return tuple(
@@ -167,15 +167,15 @@ def _log_links(y: Row, unit: float) -> tuple[_Link, ...]:
 def _explained(
     terms: list[Term], plain_texts: Collection[str], targets: list[_Target], variance: float, until_s: float
 ) -> Iterator[tuple[float, str]]:
-    """Formulas with what each is worth, the least the best: of targets by one term, and of the best targets by two, and a third
-    without a constant. plain_texts: of terms that the first of two may be, however little it explains by itself.
+    """Yields formulas with their scores, lower is better: one term for each target; for the best targets two, and a third without
+    a constant. plain_texts: terms that may be the first of two, however little they explain alone.
     """
     rows = [(term, constant) for term in terms for constant in term.grid]
     if not targets:
         return
     values, end = np.empty((len(rows), len(targets[0].values))), 0
     for term in terms:
-        values[end : (end := end + len(term.grid))] = term.of(np.array(term.grid)[:, None])
+        values[end : (end := end + len(term.grid))] = term.values(np.array(term.grid)[:, None])
     is_usable = np.isfinite(values).all(axis=1) & (np.ptp(values, axis=1) > 0.0)
     rows = [row for row, usable in zip(rows, is_usable, strict=True) if usable]
     if not rows:
@@ -192,9 +192,9 @@ def _explained(
     for start in range(0, len(targets), CHUNK):
         if best and time.monotonic() >= until_s:
             break
-        some = targets[start : start + CHUNK]
-        shares = np.array([target.weights / target.weights.sum() for target in some])
-        wanted = np.array([target.values for target in some])
+        chunk = targets[start : start + CHUNK]
+        shares = np.array([target.weights / target.weights.sum() for target in chunk])
+        wanted = np.array([target.values for target in chunk])
         wanted -= (shares * wanted).sum(axis=1)[:, None]
         rests = (shares * wanted**2).sum(axis=1)
         wanted /= np.sqrt(rests)[:, None]
@@ -209,39 +209,39 @@ def _explained(
         freely = left - ((first * shares).astype(np.float32) @ coarse) ** 2 / square.astype(np.float32)
         rest_of = wanted - (first * shares * wanted).sum(axis=1)[:, None] / square * first
         further = _gain((shares * rest_of).astype(np.float32) @ coarse, freely, LEAST_SEEN * squares).max(axis=1)
-        for place, gain in enumerate(explained, start):
+        for index, gain in enumerate(explained, start):
             order = smallest(-gain, NUM_FIRST)
-            share = float(rests[place - start] * targets[place].weights.sum() / variance)
-            best.append((share * float(1.0 - gain[order[0]] - further[place - start]), place, order))
+            share = float(rests[index - start] * targets[index].weights.sum() / variance)
+            best.append((share * float(1.0 - gain[order[0]] - further[index - start]), index, order))
             alike = dict[str, int]()
             for row in order.tolist():
                 if alike.setdefault(rows[row][0].text, row) == row and len(alike) == NUM_ALIKE:
                     break
-            sums[0] |= {(place, text): (share * (1.0 - float(gain[row])), [row]) for text, row in alike.items()}
-    best.sort(key=lambda each: (not targets[each[1]].is_of_y, each[0]))
+            sums[0] |= {(index, text): (share * (1.0 - float(gain[row])), [row]) for text, row in alike.items()}
+    best.sort(key=lambda entry: (not targets[entry[1]].is_of_y, entry[0]))
     num_own = sum(target.is_of_y for target in targets)
     centred, (squares, of_t) = np.empty_like(values), np.empty((2, len(values)))
-    for _, place, firsts in best[: num_own + NUM_TARGETS]:
+    for _, index, firsts in best[: num_own + NUM_TARGETS]:
         if time.monotonic() >= until_s:
             break
         order = np.append(firsts, plain)
-        w, root, total = targets[place].weights, np.sqrt(targets[place].weights), targets[place].weights.sum()
-        t, means = (targets[place].values - targets[place].values @ w / total) * root, values @ w / total
+        w, root, total = targets[index].weights, np.sqrt(targets[index].weights), targets[index].weights.sum()
+        t, means = (targets[index].values - targets[index].values @ w / total) * root, values @ w / total
         first = (values[order] - means[order, None]) * root
-        own, of_first = _above(np.einsum("ij,ij->i", first, first), 0.0), first @ t
+        first_squares, of_first = _above(np.einsum("ij,ij->i", first, first), 0.0), first @ t
         gain = np.empty((len(values), len(order)))
         for start in range(0, len(values), STRIP):
             strip = slice(start, start + STRIP)
             part = np.multiply(np.subtract(values[strip], means[strip, None], out=centred[strip]), root, out=centred[strip])
             squares[strip], of_t[strip], along = np.einsum("ij,ij->i", part, part), part @ t, part @ first.T
-            rest, left = of_t[strip, None] - along * (of_first / own), squares[strip, None] - along**2 / own
-            gain[strip] = _gain(rest, left, LEAST_LEFT * squares[strip, None]) + of_first**2 / own
+            rest, left = of_t[strip, None] - along * (of_first / first_squares), squares[strip, None] - along**2 / first_squares
+            gain[strip] = _gain(rest, left, LEAST_LEFT * squares[strip, None]) + of_first**2 / first_squares
         free, pairs = centred[frees], list[tuple[float, str, list[int]]]()
         for flat in smallest(-gain, 2 * NUM_FIRST).tolist():
             pair = [int(order[flat % len(order)]), flat // len(order)]
             key = "+".join(sorted(rows[row][0].text for row in pair))
             pairs.append(((float(t @ t) - gain.flat[flat]) / variance, key, pair))
-            sums[1].setdefault((place, key), (pairs[-1][0], pair))
+            sums[1].setdefault((index, key), (pairs[-1][0], pair))
         if not len(frees):
             continue
         bases = np.linalg.qr(centred[[pair for *_, pair in pairs[:NUM_PAIRS]]].swapaxes(1, 2))[0]
@@ -250,18 +250,18 @@ def _explained(
             rest, left = of_t[frees] - part @ (basis.T @ t), squares[frees] - (part**2).sum(axis=1)
             more = _gain(rest, left, LEAST_LEFT * squares[frees])
             third = int(more.argmax())
-            sums[2][place, f"{key}+{third}"] = worth - float(more[third]) / variance, [*pair, int(frees[third])]
-    for found in sums:
-        ranked = sorted(found.items(), key=lambda each: each[1][0])
+            sums[2][index, f"{key}+{third}"] = worth - float(more[third]) / variance, [*pair, int(frees[third])]
+    for candidates in sums:
+        ranked = sorted(candidates.items(), key=lambda item: item[1][0])
         counts: dict[int, int] = {}
         num = 0
-        for (place, _), (_, chosen) in ranked:
-            counts[place] = counts.get(place, 0) + 1
-            if counts[place] > NUM_ALIKE:
+        for (index, _), (_, chosen) in ranked:
+            counts[index] = counts.get(index, 0) + 1
+            if counts[index] > NUM_ALIKE:
                 continue
             if (num := num + 1) > NUM_REFINED or (num > 1 and time.monotonic() >= until_s):
                 break
-            left_over, text = _refined(targets[place], [rows[row] for row in chosen])
+            left_over, text = _refined(targets[index], [rows[row] for row in chosen])
             if np.isfinite(left_over):
                 yield np.log10(max(left_over / variance, EXACT)) + LETTER * len(text), text
 
@@ -280,28 +280,28 @@ def _refined(target: _Target, chosen: list[tuple[Term, float]]) -> tuple[float, 
     """The weighted square that the best sum of terms leaves, and its formula, with the best constant near the given one."""
     root = np.sqrt(target.weights)
     wanted = target.values * root
-    columns = [np.ones_like(root), *(term.of(number) for term, number in chosen)]
+    columns = [np.ones_like(root), *(term.values(number) for term, number in chosen)]
     numbers = [number for _, number in chosen]
-    for place, (term, constant) in enumerate(chosen):
+    for position, (term, constant) in enumerate(chosen):
         if len(term.grid) == 1:
             continue
-        others = [column * root for number, column in enumerate(columns) if number != place + 1]
-        error = partial(_errors, term, root, np.linalg.qr(np.stack(others, axis=1))[0], wanted)
+        rest = [column * root for number, column in enumerate(columns) if number != position + 1]
+        error = partial(_errors, term, root, np.linalg.qr(np.stack(rest, axis=1))[0], wanted)
         at = term.grid.index(constant)
         number = least(error, term.grid[max(at - 1, 0)], term.grid[min(at + 1, len(term.grid) - 1)])
-        numbers[place] = float(f"{number:.{DIGITS}g}")
-        columns[place + 1] = term.of(numbers[place])
+        numbers[position] = float(f"{number:.{DIGITS}g}")
+        columns[position + 1] = term.values(numbers[position])
     matrix = np.stack(columns, axis=1)
     if not np.isfinite(matrix).all():
         return np.inf, ""
     sizes = np.maximum(np.abs(matrix).max(axis=0), np.finfo(np.float64).tiny)
     slopes = np.linalg.lstsq(matrix / sizes * root[:, None], wanted, rcond=1e-13)[0] / sizes
-    said = matrix @ slopes
-    left = float(((said - target.values) ** 2) @ target.weights)
+    predicted = matrix @ slopes
+    left = float(((predicted - target.values) ** 2) @ target.weights)
     if target.is_scaled and target.link.is_power:
-        slopes = slopes / (np.abs(said).max() or 1.0)
+        slopes = slopes / (np.abs(predicted).max() or 1.0)
     elif target.is_scaled:
-        slopes[0] -= said.max()
+        slopes[0] -= predicted.max()
     parts = [
         f"{slope:.{DIGITS}g}*{term.text.format(repr(number))}"
         for slope, (term, _), number in zip(slopes[1:], chosen, numbers, strict=True)
@@ -310,11 +310,11 @@ def _refined(target: _Target, chosen: list[tuple[Term, float]]) -> tuple[float, 
 
 
 def _errors(term: Term, root: Row, basis: Row, wanted: Row, constants: Row) -> Row:
-    """The squares that the best sums of an orthonormal basis and a term leave, for each of some constants of the term.
+    """The squares that the best sums of an orthonormal basis and a term leave, for each of several constants of the term.
 
     root, wanted: the roots of the weights, and the target times these.
     """
-    values = term.of(constants[:, None]) * root
+    values = term.values(constants[:, None]) * root
     values = values - (values @ basis) @ basis.T
     left = wanted - basis @ (basis.T @ wanted)
     slopes = (values @ left) / (values**2).sum(axis=1)

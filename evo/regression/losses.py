@@ -1,6 +1,6 @@
-"""Losses: what formulas are fitted by in place of squared errors.
+"""Losses that formulas are fitted by in place of squared errors.
 
-Owns their names and formulas, what a sum of losses is worth in digits, and the parabolas that touch them.
+Owns their names and formulas, the worth of a sum of losses in digits, and the parabolas that touch them.
 """
 
 from __future__ import annotations
@@ -51,23 +51,23 @@ def formula_of_loss(loss: str) -> str:
     if not isinstance(loss, str):
         raise UserError(f"loss is {loss!r}, must be the name or the formula of a loss, such as 'abs(prediction - target)'")
     loss = re.sub(r"^log\(cosh\((?:prediction - target|target - prediction)\)\)$", "log_cosh", loss.strip())
-    found = re.fullmatch(r"([a-z_]+)(?:\((.*)\))?", loss)
-    if not found or found[1] not in NAMED:
-        if found and not found[2]:
+    match = re.fullmatch(r"([a-z_]+)(?:\((.*)\))?", loss)
+    if not match or match[1] not in NAMED:
+        if match and not match[2]:
             raise UserError(
-                f"loss: {loss!r}, {did_you_mean(found[1], NAMED)}; or a formula of prediction, target and weight, such as "
+                f"loss: {loss!r}, {did_you_mean(match[1], NAMED)}; or a formula of prediction, target and weight, such as "
                 "'abs(prediction - target)'"
             )
         return loss
-    text, number, low, high = NAMED[found[1]]
-    if found[2] is not None:
+    text, number, low, high = NAMED[match[1]]
+    if match[2] is not None:
         try:
-            number = float(found[2])
+            number = float(match[2])
         except ValueError:
             number = math.nan
         if not low < number < high:
             what = f"a number between {low:g} and {high:g}" if high else "no number"
-            raise UserError(f"loss: {found[1]} takes {what} in brackets, got {found[2]!r}")
+            raise UserError(f"loss: {match[1]} takes {what} in brackets, got {match[2]!r}")
     return text.format(number)
 
 
@@ -118,9 +118,9 @@ class TargetLoss:
 
     def of_rows(self, rows: NDArray[np.int64]) -> TargetLoss:
         """The same loss for some of the rows."""
-        some = copy.copy(self)
-        vars(some).update(_target=self._target[rows], _weights=self._weights[rows])
-        return some
+        subset = copy.copy(self)
+        vars(subset).update(_target=self._target[rows], _weights=self._weights[rows])
+        return subset
 
     def point_loss(self) -> PointLoss:
         """As `Task.point_loss`."""
@@ -179,11 +179,11 @@ class TargetLoss:
 
     def _at(self, order: int, predictions: Row) -> Row:
         """The loss, or a derivative of it by the prediction."""
-        found = np.empty(predictions.shape)
-        for start in range(0, len(found), MANY):
+        values = np.empty(predictions.shape)
+        for start in range(0, len(values), MANY):
             rows = slice(start, start + MANY)
-            found[rows] = evaluate(self._graphs[order], [predictions[rows], self._target[rows], self._weights[rows]])[0]
-        return found
+            values[rows] = evaluate(self._graphs[order], [predictions[rows], self._target[rows], self._weights[rows]])[0]
+        return values
 
     def best_constant(self, deviation: float) -> float:
         """The best prediction that is the same at all points. deviation: of the target.
@@ -193,14 +193,14 @@ class TargetLoss:
         """
         starts = np.quantile(self._target, np.linspace(0.0, 1.0, NUM_STARTS))
         starts = np.concatenate([starts, [self._target.mean(), 0.0, 1.0]])
-        losses = np.array([self.mean(np.full_like(self._target, each)) for each in starts])
+        losses = np.array([self.mean(np.full_like(self._target, prediction)) for prediction in starts])
         if not np.isfinite(losses).any():
             raise UserError("loss: is not finite for any prediction that is the same at all rows")
         best, step = float(starts[np.nanargmin(np.where(np.isfinite(losses), losses, np.nan))]), deviation
         least = float(np.nanmin(np.where(np.isfinite(losses), losses, np.nan)))
         for _ in range(START_STEPS):
-            tried = {each: self.mean(np.full_like(self._target, each)) for each in (best - step, best + step)}
-            better = min(tried, key=lambda each: tried[each] if np.isfinite(tried[each]) else math.inf)
+            tried = {prediction: self.mean(np.full_like(self._target, prediction)) for prediction in (best - step, best + step)}
+            better = min(tried, key=lambda prediction: tried[prediction] if np.isfinite(tried[prediction]) else math.inf)
             if tried[better] < least:
                 best, least = better, tried[better]
             else:

@@ -76,15 +76,15 @@ def _shared(columns: dict[str, Row], errors: Row) -> float:
 def _formulas(columns: dict[str, Row], target: Row, weights: Row, until_s: float) -> list[str]:
     """First formulas by these weights."""
     rows = spread_rows(len(target), 4 * MAX_ROWS)
-    some = {name: values[rows] for name, values in columns.items()}, target[rows], weights[rows]
-    return guesses(*some) + inverses(*some, is_broad=False, until_s=until_s)
+    sample = {name: values[rows] for name, values in columns.items()}, target[rows], weights[rows]
+    return guesses(*sample) + inverses(*sample, is_broad=False, until_s=until_s)
 
 
 def _likeliest(
     texts: list[str], columns: dict[str, Row], target: Row, weights: dict[float, Row]
 ) -> list[tuple[float, Row | None, float]]:
     """The most likely of these formulas if noise grows by a power of it, for the weights of each power: its likelihood
-    (logarithm, up to a constant), what it predicts, and the noise over that.
+    (logarithm, up to a constant), its predictions, and the noise over these.
     """
     best: dict[float, tuple[float, Row | None, float]] = dict.fromkeys(weights, (-np.inf, None, 0.0))
     with np.errstate(all="ignore"):

@@ -2,7 +2,7 @@
 
 Owns which product and groups these are, how formulas of groups become programs of the inputs, and what the search takes. By
 Buckingham's theorem (1914) all laws without further constants have this form, with groups that have no dimension. Without units,
-the data tell the groups (`evo.regression.groups`).
+the data show the groups (`evo.regression.groups`).
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def first_programs(
 
     Args:
         y: target and weights at the task's points.
-        stop: of the search with all variables; is left what this one does not take.
+        stop: of the search with all variables; reduced by what this one takes.
     """
     functions = set(drawn(regressor.functions) or DEFAULT_FUNCTIONS)
     is_moved = any(offset for offset, _ in task.input_scaling().values())
@@ -111,11 +111,11 @@ def first_programs(
     stop["evaluations"] = left
     stop["seconds"] = stop["seconds"] and max(LEAST_SECONDS, stop["seconds"] - (time.monotonic() - start_s))
     language, inputs, words, scaling = model.found()
-    found = [
-        table.words(each, language, inputs, pair, regressor.max_length)
-        for each, pair in zip(words, scaling.tolist(), strict=True)
+    candidates = [
+        table.words(program, language, inputs, pair, regressor.max_length)
+        for program, pair in zip(words, scaling.tolist(), strict=True)
     ]
-    rows = [each for each in found if each is not None]
+    rows = [candidate for candidate in candidates if candidate is not None]
     return (np.stack(rows) if rows else None), model.n_evaluations_
 
 
@@ -136,16 +136,16 @@ def nondimensional(
         if group is not None and np.ptp(group) > 0.0:
             groups[f"p{len(groups)}"] = powers
             values.append(group)
-    found: list[tuple[float, Powers, Row]] = []
+    targets: list[tuple[float, Powers, Row]] = []
     for powers in units.products()[:MAX_PRODUCTS]:
-        product = _values(powers, inputs) if has_roots or all(each.denominator == 1 for each in powers) else None
+        product = _values(powers, inputs) if has_roots or all(power.denominator == 1 for power in powers) else None
         if product is not None and np.abs(product).min() > LEAST * np.abs(product).max():
             with np.errstate(divide="ignore"):
                 spread = np.log(np.maximum(np.abs(target / product), np.finfo(np.float64).tiny)).std()
-            found.append((float(spread), powers, product))
-    if units.target is None or not found or not 0 < len(groups) < min(len(inputs), MAX_GROUPS):
+            targets.append((float(spread), powers, product))
+    if units.target is None or not targets or not 0 < len(groups) < min(len(inputs), MAX_GROUPS):
         return None
-    _, powers, product = min(found, key=lambda each: each[0])
+    _, powers, product = min(targets, key=lambda candidate: candidate[0])
     return _divided(Groups(powers, (*groups.values(),), are_sums=False), product, values, target, weights)
 
 
@@ -153,16 +153,16 @@ def grouped(inputs: Mapping[str, Row], target: Row, weights: Row | None, has_roo
     """The table of groups that the target depends on, by the data; None: there are none. Arguments are those of
     `nondimensional`.
     """
-    if (found := groups_of(inputs, target)) is None:
+    if (groups := groups_of(inputs, target)) is None:
         return None
-    product = _values(found.product, inputs)
+    product = _values(groups.product, inputs)
     columns = np.stack([*inputs.values()])
-    values = [np.array(each, np.float64) @ columns if found.are_sums else _values(each, inputs) for each in found.groups]
-    is_whole = all(power.denominator == 1 for power in found.product)
+    values = [np.array(group, np.float64) @ columns if groups.are_sums else _values(group, inputs) for group in groups.groups]
+    is_whole = all(power.denominator == 1 for power in groups.product)
     if product is None or not product.all() or not (has_roots or is_whole):
         return None
-    known = [each for each in values if each is not None]
-    return _divided(found, product, known, target, weights) if len(known) == len(values) else None
+    known = [column for column in values if column is not None]
+    return _divided(groups, product, known, target, weights) if len(known) == len(values) else None
 
 
 def _divided(groups: Groups, product: Row, values: list[Row], target: Row, weights: Row | None) -> Nondimensional:
@@ -175,40 +175,40 @@ def _divided(groups: Groups, product: Row, values: list[Row], target: Row, weigh
 
 def _values(powers: Powers, inputs: Mapping[str, Row]) -> Row | None:
     """A product of powers of the inputs; None: it is not finite somewhere."""
-    found = np.ones_like(next(iter(inputs.values())))
+    product = np.ones_like(next(iter(inputs.values())))
     with np.errstate(all="ignore"):
         for power, values in zip(powers, inputs.values(), strict=True):
-            found = found * values ** float(power)
-    return found if np.isfinite(found).all() else None
+            product = product * values ** float(power)
+    return product if np.isfinite(product).all() else None
 
 
 def _sum(builder: Builder, signs: Sequence[Fraction]) -> int:
     """The value of a sum and difference of inputs, one of which is added."""
-    [first, *others] = sorted((place for place, sign in enumerate(signs) if sign), key=lambda place: -signs[place])
-    found = builder.input(first)
-    for place in others:
-        found = builder.call(FUNCTIONS["add" if signs[place] > 0 else "sub"][0], found, builder.input(place))
-    return found
+    [first, *rest] = sorted((i for i, sign in enumerate(signs) if sign), key=lambda i: -signs[i])
+    result = builder.input(first)
+    for i in rest:
+        result = builder.call(FUNCTIONS["add" if signs[i] > 0 else "sub"][0], result, builder.input(i))
+    return result
 
 
 def _product(builder: Builder, powers: Sequence[Fraction]) -> int | None:
     """The value of a product of powers of the inputs; None: it is 1."""
-    root = math.lcm(*(each.denominator for each in powers))
-    factors = {sign: [place for place, each in enumerate(powers) for _ in range(sign * int(each * root))] for sign in (1, -1)}
+    root = math.lcm(*(power.denominator for power in powers))
+    factors = {sign: [i for i, power in enumerate(powers) for _ in range(sign * int(power * root))] for sign in (1, -1)}
 
-    def multiplied(places: list[int]) -> int:
-        found = builder.input(places[0])
-        for place in places[1:]:
-            found = builder.call("mul_ftz_f32", found, builder.input(place))
-        return found
+    def multiplied(indices: list[int]) -> int:
+        result = builder.input(indices[0])
+        for i in indices[1:]:
+            result = builder.call("mul_ftz_f32", result, builder.input(i))
+        return result
 
-    above, below = (multiplied(places) if places else None for places in factors.values())
-    found = above
+    above, below = (multiplied(indices) if indices else None for indices in factors.values())
+    result = above
     if below is not None:
-        found = builder.call(FUNCTIONS["div"][0], builder.constant(1.0) if above is None else above, below)
-    if found is not None and root == 2:
-        return builder.call(FUNCTIONS["sqrt"][0], found)
-    if found is not None and root > 1:
-        found = builder.call("mul_ftz_f32", builder.call(FUNCTIONS["log2"][0], found), builder.constant(1.0 / root))
-        return builder.call(FUNCTIONS["exp2"][0], found)
-    return found
+        result = builder.call(FUNCTIONS["div"][0], builder.constant(1.0) if above is None else above, below)
+    if result is not None and root == 2:
+        return builder.call(FUNCTIONS["sqrt"][0], result)
+    if result is not None and root > 1:
+        result = builder.call("mul_ftz_f32", builder.call(FUNCTIONS["log2"][0], result), builder.constant(1.0 / root))
+        return builder.call(FUNCTIONS["exp2"][0], result)
+    return result

@@ -51,10 +51,10 @@ def own_function(head: str, body: str) -> OwnFunction:
         UserError: it cannot be read, an argument is not used, or it would take too many words.
     """
     source = f"functions: {head!r}"
-    found = re.fullmatch(r"([A-Za-z_]\w*)\(\s*(\w+(?:\s*,\s*\w+){0,2})\s*\)", head.strip())
-    if not found:
+    match = re.fullmatch(r"([A-Za-z_]\w*)\(\s*(\w+(?:\s*,\s*\w+){0,2})\s*\)", head.strip())
+    if not match:
         raise UserError("a definition begins like 'name(x)' or 'name(x, y)', with up to three arguments", source)
-    name, arguments = found[1], tuple(each.strip() for each in found[2].split(","))
+    name, arguments = match[1], tuple(argument.strip() for argument in match[2].split(","))
     if name in known_functions() or name in FUNCTIONS:
         raise UserError(f"there is a function {name} already; choose another name", source)
     try:
@@ -64,7 +64,7 @@ def own_function(head: str, body: str) -> OwnFunction:
     root = graph.results[0] or 0
     needed = [*graph.needed_by(root), root]
     used = {graph.nodes[index].payload for index in needed if graph.nodes[index].kind == NodeKind.INPUT}
-    if lacking := [each for place, each in enumerate(arguments) if place not in used]:
+    if lacking := [argument for i, argument in enumerate(arguments) if i not in used]:
         raise UserError(f"{body!r} does not use {lacking[0]}", source)
     spoken = language(arguments, (RESULT,))
     instructions = spoken.instruction_set.instructions
@@ -80,7 +80,7 @@ def own_function(head: str, body: str) -> OwnFunction:
 def programs_of(
     texts: Sequence[str],
     spoken: Language,
-    own: Mapping[str, OwnFunction],
+    functions: Mapping[str, OwnFunction],
     instructions: Collection[str],
     length: int,
     units: Scaling,
@@ -93,16 +93,16 @@ def programs_of(
         units: offset and scale of inputs.
 
     Raises:
-        UserError: a text is not a formula, or has what the search lacks.
+        UserError: a text is not a formula, or has a function that the search lacks.
     """
-    definitions = {name: (function.arguments, function.body) for name, function in own.items()}
-    found = []
+    definitions = {name: (function.arguments, function.body) for name, function in functions.items()}
+    programs = []
     for number, text in enumerate(texts):
         with renamed({f"guesses[{number}]:1": f"guesses[{number}]"}):
             source = f"guesses[{number}]"
             words = parse_infix(spoken, text, source, length, instructions, units, definitions=definitions, absent=_not_drawn)
-        found.append(format_program(spoken, words))
-    return found
+        programs.append(format_program(spoken, words))
+    return programs
 
 
 def _not_drawn(instruction: Instruction) -> str:
@@ -118,11 +118,11 @@ def _of_top(graph: Dag, index: int) -> list[str]:
     last = next((operand for operand in node.operands if _has_input(graph, operand)), None)  # the first operand goes last
     words: list[str] = []
     is_taken = last is None
-    for place, operand in reversed(list(enumerate(node.operands))):
+    for position, operand in reversed(list(enumerate(node.operands))):
         part = _of_top(graph, operand)
         is_above = bool(part) and graph.nodes[operand].stack == node.stack  # a predicate has a stack of its own
         swap = ["swap.f32"] if is_above else []
-        if is_taken or (operand == last and place == node.operands.index(operand)):
+        if is_taken or (operand == last and position == node.operands.index(operand)):
             words += part
             is_taken = True
         else:
@@ -139,11 +139,11 @@ def _of_store(graph: Dag, index: int, num_arguments: int) -> list[str]:
             return [f"load:{node.payload}"]
         return [*(word for operand in reversed(node.operands) for word in words(operand)), _text(graph, index)]
 
-    return [*(f"store.f32:{place}" for place in range(num_arguments)), *words(index)]
+    return [*(f"store.f32:{i}" for i in range(num_arguments)), *words(index)]
 
 
 def _has_input(graph: Dag, index: int) -> bool:
-    return any(graph.nodes[each].kind == NodeKind.INPUT for each in (*graph.needed_by(index), index))
+    return any(graph.nodes[i].kind == NodeKind.INPUT for i in (*graph.needed_by(index), index))
 
 
 def _text(graph: Dag, index: int) -> str:
@@ -153,26 +153,26 @@ def _text(graph: Dag, index: int) -> str:
     return language((), (RESULT,)).instruction_set.instructions[node.payload].name
 
 
-def named(formula: Dag, own: Mapping[str, OwnFunction]) -> Dag:
-    """The formula with functions by their names, wherever it has just what they are defined as."""
+def named(formula: Dag, functions: Mapping[str, OwnFunction]) -> Dag:
+    """The formula with calls of functions in place of their definitions."""
     nodes = list(formula.nodes)
-    for function in own.values():
+    for function in functions.values():
         pattern = function.pattern
         root = pattern.results[0] or 0
         letters = [name for name, _ in pattern.inputs]
         form = f"{function.name}({', '.join('abc'[: len(letters)])})"
-        for place, node in enumerate(nodes):
+        for number, node in enumerate(nodes):
             bound: dict[str, int] = {}
-            if node.kind == NodeKind.PTX and _matches(pattern, root, nodes, place, bound):
-                nodes[place] = function_node(form, tuple(bound[letter] for letter in letters))
+            if node.kind == NodeKind.PTX and _matches(pattern, root, nodes, number, bound):
+                nodes[number] = function_node(form, tuple(bound[letter] for letter in letters))
     return replace(formula, nodes=tuple(nodes)).trimmed()
 
 
-def _matches(pattern: Dag, index: int, nodes: list[Node], place: int, bound: dict[str, int]) -> bool:
-    """Return whether a node is what a pattern's node stands for; fills in what its arguments are."""
-    wanted, node = pattern.nodes[index], nodes[place]
+def _matches(pattern: Dag, index: int, nodes: list[Node], number: int, bound: dict[str, int]) -> bool:
+    """Return whether a node matches a pattern's node; adds the arguments to `bound`."""
+    wanted, node = pattern.nodes[index], nodes[number]
     if wanted.kind == NodeKind.INPUT:
-        return bound.setdefault(wanted.name, place) == place
+        return bound.setdefault(wanted.name, number) == number
     if wanted.kind != node.kind or wanted.type != node.type:
         return False
     if wanted.kind == NodeKind.CONSTANT:
@@ -181,7 +181,7 @@ def _matches(pattern: Dag, index: int, nodes: list[Node], place: int, bound: dic
         return False
     for operands in [node.operands, node.operands[::-1]] if wanted.semantics.infix in _COMMUTATIVE else [node.operands]:
         tried = dict(bound)
-        if all(_matches(pattern, one, nodes, other, tried) for one, other in zip(wanted.operands, operands, strict=True)):
+        if all(_matches(pattern, inner, nodes, operand, tried) for inner, operand in zip(wanted.operands, operands, strict=True)):
             bound.update(tried)
             return True
     return False

@@ -100,7 +100,7 @@ class SearchParameters(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         return getattr(self, "feature_names_in_", ())
 
     def _check_parameters(self) -> None:
-        """Raises ValueError if one is wrong; those that stand in the config as they are, are checked there."""
+        """Raises ValueError if one is wrong; the config checks those that it has unchanged."""
         for name, (is_right, right) in _RIGHT.items():
             if not is_right(value := getattr(self, name)):
                 raise ValueError(f"{name} is {value!r}, must be {right}")
@@ -121,16 +121,16 @@ class SearchParameters(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 
     def _own_functions(self) -> dict[str, OwnFunction]:
         """The functions that `functions` defines. Raises ValueError if one is wrong."""
-        from evo.regression.own_functions import own_function  # loads what others need not
+        from evo.regression.own_functions import own_function  # loaded only if needed
 
         try:
-            found = [own_function(head, body) for head, body in defined(self.functions).items()]
+            functions = [own_function(head, body) for head, body in defined(self.functions).items()]
         except UserError as error:
             raise ValueError(str(error)) from error
-        names = [function.name for function in found]
+        names = [function.name for function in functions]
         if twice := [name for name in names if names.count(name) > 1]:
             raise ValueError(f"functions: {twice[0]!r} is defined twice")
-        return {function.name: function for function in found}
+        return {function.name: function for function in functions}
 
     def _units_of(self, columns: Sequence[str], inputs: Mapping[str, str]) -> Units | None:
         """The units of inputs in use, by the names of their columns; None: none are given. Raises ValueError if one is wrong."""
@@ -144,23 +144,23 @@ class SearchParameters(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             raise ValueError(f"units: feature {lacking[0]!r} has none; give each one, '1' if it has no dimension")
         if surplus := [name for name in self.units if name not in columns]:
             raise ValueError(f"units: X has no feature {surplus[0]!r}")
-        from evo.regression.units import Units  # loads what others need not
+        from evo.regression.units import Units  # loaded only if needed
 
         try:
-            given = {name: self.units[column] for name, column in inputs.items()}
-            return Units(given, self.y_units, only_dimensionless=self.dimensionless_constants_only)
+            units = {name: self.units[column] for name, column in inputs.items()}
+            return Units(units, self.y_units, only_dimensionless=self.dimensionless_constants_only)
         except UserError as error:
             raise ValueError(str(error)) from error
 
     def _constraints(self) -> Constraints | None:
         """Constraints on programs; None: none. Raises ValueError if a parameter is wrong."""
-        given = (self.max_size, self.max_depth, self.nesting, self.costs)
-        if all(each is None for each in given):
+        parameters = (self.max_size, self.max_depth, self.nesting, self.costs)
+        if all(parameter is None for parameter in parameters):
             return None
         if not isinstance(self.costs, Mapping | None):
             raise ValueError(f"costs is {self.costs!r}, must be a mapping such as {{'sin': 4}}")
         limits = self.nesting.values() if isinstance(self.nesting, Mapping) else [self.nesting]
-        if self.nesting is not None and not all(isinstance(each, Mapping) for each in limits):
+        if self.nesting is not None and not all(isinstance(limit, Mapping) for limit in limits):
             raise ValueError(f"nesting is {self.nesting!r}, must be a mapping such as {{'sin': {{'sin': 0}}}}")
         costs = {_instruction("costs", name): _number("costs", name, cost) for name, cost in (self.costs or {}).items()}
         nesting = {
@@ -183,14 +183,14 @@ class SearchParameters(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         else:
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         initial = SEARCH["initial"]
-        own = {function.phrase: function.instructions for function in self._own_functions().values()}
-        vocabulary = with_phrases(vocabulary_of(drawn(self.functions)), own)
+        phrases = {function.phrase: function.instructions for function in self._own_functions().values()}
+        vocabulary = with_phrases(vocabulary_of(drawn(self.functions)), phrases)
         if self.template is not None:
             vocabulary = with_separators(vocabulary)
         # A cell for each complexity.
-        size, *others = SEARCH["archive"]["dims"]
+        size, *more_dims = SEARCH["archive"]["dims"]
         greatest = max([1.0, *constraints.costs.values()] if (constraints := self._constraints()) else [1.0])
-        archive = {**SEARCH["archive"], "dims": [min(math.ceil(size * greatest), MAX_SIZES), *others]}
+        archive = {**SEARCH["archive"], "dims": [min(math.ceil(size * greatest), MAX_SIZES), *more_dims]}
         # So that a generation of much data ends in time.
         most = min(self.max_evaluations or initial["num_programs"], max(MIN_BATCH, MAX_POINTS // num_rows))
         lengths = {name: min(initial[name], self.max_length) for name in ("min_length", "max_length")}
@@ -217,7 +217,7 @@ class SearchParameters(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 
 
 def shared_seconds(max_time: float | None, count: int) -> Iterator[float | None]:
-    """Yield the time of each of several fits, one after the other: of what is left, their share."""
+    """Yield the time of each of several fits, one after the other: their shares of the time left."""
     until_s = time.monotonic() + (max_time or 0.0)
     for left in range(count, 0, -1):
         yield max_time and max((until_s - time.monotonic()) / left, LEAST_SECONDS)
@@ -239,7 +239,7 @@ def _is_flag(value: Any) -> bool:
 
 def _are_texts(value: Any) -> bool:
     is_list = isinstance(value, (Sequence, Set, Mapping)) and not isinstance(value, str)
-    return is_list and bool(value) and all(isinstance(each, str) and each.strip() for each in value)
+    return is_list and bool(value) and all(isinstance(text, str) and text.strip() for text in value)
 
 
 LEAST = 5e-324  # above 0
@@ -281,7 +281,7 @@ def _instruction(parameter: str, name: str) -> str:
     """The instruction that a function is. Raises ValueError if it is several, or none."""
     words = FUNCTIONS.get(_BY_OTHER_NAME.get(name, name), ("",))[0]
     if not words or " " in words:
-        single = [each for each, (text, _) in FUNCTIONS.items() if " " not in text]
+        single = [function for function, (text, _) in FUNCTIONS.items() if " " not in text]
         raise ValueError(
             f"{parameter}: {name!r} is not a function of one instruction, one of: {', '.join([*single, *_BY_OTHER_NAME])}"
         )
@@ -311,8 +311,10 @@ def defined(functions: Any) -> dict[str, str]:
     if functions is None:
         return {}
     known = {f"{name}({', '.join(DEFINED[name][0])})": DEFINED[name][1] for name in functions if name in DEFINED}
-    own = {str(head): body for head, body in functions.items() if isinstance(body, str)} if isinstance(functions, Mapping) else {}
-    return known | own
+    definitions = (
+        {str(head): body for head, body in functions.items() if isinstance(body, str)} if isinstance(functions, Mapping) else {}
+    )
+    return known | definitions
 
 
 def drawn(functions: Any) -> Any:
@@ -321,6 +323,8 @@ def drawn(functions: Any) -> Any:
         return None
     named = functions if isinstance(functions, Mapping) else dict.fromkeys(functions)
     kept = {
-        OTHER_NAMES.get(name, name): each for name, each in named.items() if name not in DEFINED and not isinstance(each, str)
+        OTHER_NAMES.get(name, name): weight
+        for name, weight in named.items()
+        if name not in DEFINED and not isinstance(weight, str)
     }
     return (kept if isinstance(functions, Mapping) else [*kept]) or None

@@ -1,9 +1,9 @@
 """First formulas for exact data: quotients, roots and exponentials of sums of monomials, by least squares on a relation.
 
-Owns relations that are linear in their numbers: what stands under a link is a sum N of monomials, or N/(1 - D), as z = N + z D
+Owns relations that are linear in their numbers: the argument of a link is a sum N of monomials, or N/(1 - D), as z = N + z D
 (an implicit relation, Kaheman, Kutz and Brunton 2020); or y solves the square y² = N + y D. All pairs of terms are compared, and
-one more term joins the best sums (a beam), until the relation is exact. Only what is nearly exact is handed over: noise hides
-such relations. Knows nothing of programs.
+one more term joins the best sums (a beam), until the relation is exact. Only nearly exact relations are returned: noise hides
+others. Knows nothing of programs.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ MOST_POWERS = 6  # sum of the powers of several
 class _Kind:
     """Relation of z, a function of y.
 
-    texts: of y in all ways that solve the relation, with {n} and {d} for the sums. of: z, and its derivative. solve: y, likewise.
-    partner: of y, what the terms of D are multiplied by; None: there are none. is_quotient: z = N/(1 - D). has_powers: N begins
-    with the logarithms of all inputs.
+    texts: of y in all ways that solve the relation, with {n} and {d} for the sums. transform: z of y, and its derivative. solve:
+        y, in the same ways. partner: factor of the terms of D, by y; None: there are none. is_quotient: z = N/(1 - D).
+        has_powers: N begins with the logarithms of all inputs.
     """
 
     texts: tuple[str, ...]
-    of: Callable[[Row], tuple[Row, Row]]
+    transform: Callable[[Row], tuple[Row, Row]]
     solve: Callable[[Row, Row], tuple[Row, ...]]
     partner: Callable[[Row], Row] | None = None
     is_quotient: bool = False
@@ -88,8 +88,8 @@ def relations(columns: dict[str, Row], target: Row, weights: Row | None = None) 
     with np.errstate(all="ignore"):
         terms = {f"log2({name})": np.log2(x) for name, x in inputs.items() if (x > 0.0).all()}
         terms |= itertools.islice(monomials(inputs), MAX_MONOMIALS)
-        found = sorted(each for kind in _KINDS for each in _found(kind, terms, y, root)) if terms else []
-    return [text for _, text in found[:NUM_KEPT]]
+        formulas = sorted(relation for kind in _KINDS for relation in _found(kind, terms, y, root)) if terms else []
+    return [text for _, text in formulas[:NUM_KEPT]]
 
 
 def some_rows(columns: dict[str, Row], target: Row, weights: Row | None, most: int) -> tuple[dict[str, Row], Row, Row]:
@@ -105,9 +105,13 @@ def monomials(inputs: dict[str, Row]) -> Iterator[tuple[str, Row]]:
     powers: list[tuple[tuple[str, float], ...]] = [((name, power),) for name in inputs for power in signed]
     for count, most in SEVERAL:
         chosen = itertools.product([float(power) for power in range(-most, most + 1) if power], repeat=count)
-        exponents = [each for each in chosen if sum(map(abs, each)) <= MOST_POWERS]
-        powers += [tuple(zip(names, each, strict=True)) for names in itertools.combinations(inputs, count) for each in exponents]
-    for factors in sorted(powers, key=lambda each: sum(1.0 + abs(power) + 2.0 * (power % 1.0 > 0.0) for _, power in each)):
+        exponents = [choice for choice in chosen if sum(map(abs, choice)) <= MOST_POWERS]
+        powers += [
+            tuple(zip(names, choice, strict=True)) for names in itertools.combinations(inputs, count) for choice in exponents
+        ]
+    for factors in sorted(
+        powers, key=lambda monomial: sum(1.0 + abs(power) + 2.0 * (power % 1.0 > 0.0) for _, power in monomial)
+    ):
         if all((inputs[name] > 0.0).all() or power in (1.0, 2.0, 3.0, 4.0) for name, power in factors):
             values = np.prod([inputs[name] ** power for name, power in factors], axis=0)
             if np.isfinite(values).all() and np.ptp(values) > 1e-9 * np.abs(values).max():
@@ -156,7 +160,7 @@ class _System:
             else:
                 d += number * (self.values[i - count] - self.centres[i - count])
                 rest += number * float(self.centres[i - count])
-        left = [float((((each - self.y) * self.scale) ** 2).sum()) for each in self.kind.solve(n, d)]
+        left = [float((((solution - self.y) * self.scale) ** 2).sum()) for solution in self.kind.solve(n, d)]
         best = int(np.argmin(np.nan_to_num(left, nan=np.inf)))
         text = summed(above)
         if self.kind.is_quotient and below:
@@ -170,7 +174,7 @@ class _System:
         """As `solved`, without terms that the error is not above `most` without."""
         best, has_constant = self.solved(chosen), True
         for left_out in (-1, *chosen):
-            fewer = tuple(each for each in chosen if each != left_out)
+            fewer = tuple(term for term in chosen if term != left_out)
             error, text = self.solved(fewer, has_constant and left_out >= 0) if fewer else (np.inf, "")
             if error < most:
                 best, chosen, has_constant = (error, text), fewer, has_constant and left_out >= 0
@@ -178,8 +182,8 @@ class _System:
 
 
 def _found(kind: _Kind, terms: dict[str, Row], y: Row, root: Row) -> Iterator[tuple[float, str]]:
-    """The best relations of a kind, with what each is worth, the least the best."""
-    (z, slope), names, values = kind.of(y), [*terms], np.array([*terms.values()])
+    """Yields the best relations of a kind with their scores, lower is better."""
+    (z, slope), names, values = kind.transform(y), [*terms], np.array([*terms.values()])
     weight = root / np.abs(slope) / (np.abs(y) + LEAST)  # so that small ones count, too
     if not (np.isfinite(z).all() and np.isfinite(weight).all() and np.ptp(z)):
         return
@@ -197,7 +201,7 @@ def _found(kind: _Kind, terms: dict[str, Row], y: Row, root: Row) -> Iterator[tu
     t, least = z * weight - (z * weight) @ unit * unit, np.inf
     base = tuple(i for i, name in enumerate(names) if kind.has_powers and name.startswith("log2"))
     for beam in _beams(matrix, t, base, min(len(base) + MAX_TERMS, len(y) // 3)):
-        error, chosen = min((system.solved(each)[0], each) for each in beam[:NUM_WEIGHED])
+        error, chosen = min((system.solved(candidate)[0], candidate) for candidate in beam[:NUM_WEIGHED])
         if error < NEAR and error < GAIN * least:
             error, text = system.shortened(chosen, max(4.0 * error, EXACT))
             yield float(np.log10(max(error, EXACT))) + LETTER * len(text), text
@@ -231,10 +235,10 @@ def _beams(matrix: Row, t: Row, base: tuple[int, ...], most: int) -> Iterator[li
         left_over: dict[tuple[int, ...], float] = {}
         num_seen = 2 * count * WIDTH  # a sum comes from as many as it has terms
         for flat in smallest(errors, num_seen).tolist():
-            row, place = divmod(flat, errors.shape[1])
-            if row not in pairs[place]:
-                left_over[tuple(sorted((*pairs[place], row)))] = float(errors[row, place])
-        beam = sorted(left_over, key=lambda each: left_over[each])[:WIDTH]
+            row, pair = divmod(flat, errors.shape[1])
+            if row not in pairs[pair]:
+                left_over[tuple(sorted((*pairs[pair], row)))] = float(errors[row, pair])
+        beam = sorted(left_over, key=lambda rows: left_over[rows])[:WIDTH]
         if not beam:
             return
         yield beam

@@ -75,12 +75,12 @@ def fitted_scale(outputs: Row, target: Row, weights: Row | None, deviation: floa
 def fitted_to_all(
     outputs: Row, target: Row, weights: Row | None, mean: float, deviation: float, many: int = MANY
 ) -> tuple[float, float]:
-    """As `fitted_scaling`, which sees `many` of the rows. All rows refine its numbers if they tell better ones."""
+    """As `fitted_scaling` of `many` of the rows; all rows then refine its numbers if that lowers the error."""
     if len(target) <= many:
         return fitted_scaling(outputs, target, weights, mean, deviation)
-    some = spread(len(target), many)
-    shares = None if weights is None else weights[some]
-    offset, scale = fitted_scaling(outputs[some], target[some], shares, mean, deviation)
+    sampled = spread(len(target), many)
+    shares = None if weights is None else weights[sampled]
+    offset, scale = fitted_scaling(outputs[sampled], target[sampled], shares, mean, deviation)
     sums = np.zeros((3, 3))  # of products of 1, predictions and errors
     for start in range(0, len(target), CHUNK_ROWS):
         rows = slice(start, start + CHUNK_ROWS)
@@ -141,7 +141,11 @@ def _simple_scaling(
         pairs.append((first, simple_scale(left, error / math.sqrt(square))))
     if second := simple_scale(scale, error / math.sqrt(variance)):
         pairs.append((simple_offset(float(weights @ target / total - second.value * mean), error), second))
-    simple = [(one.cost + other.cost, one.value, other.value) for one, other in pairs if one and other]
+    simple = [
+        (offset_choice.cost + scale_choice.cost, offset_choice.value, scale_choice.value)
+        for offset_choice, scale_choice in pairs
+        if offset_choice and scale_choice
+    ]
     return min(simple)[1:] if simple else None
 
 
@@ -173,4 +177,4 @@ def _shortest(number: float, tolerance: float) -> float:
     if abs(number) <= tolerance:
         return 0.0
     candidates = (float(f"{number:.{digits}e}") for digits in range(17))
-    return next((each for each in candidates if abs(each - number) <= tolerance), number)
+    return next((candidate for candidate in candidates if abs(candidate - number) <= tolerance), number)

@@ -1,6 +1,6 @@
-"""Tables for estimators: what comes in as columns and goes to searches as rows that count.
+"""Tables for estimators: the user's columns, and the rows that a search sees.
 
-Owns what is refused with the way out, the order of rows, and which columns tell most of a target.
+Owns the checks and the advice in their messages, the order of rows, and the choice of the most telling columns.
 """
 
 from __future__ import annotations
@@ -43,28 +43,28 @@ def numbers_of(table: Any, known: Sequence[str] | None = None) -> Any:
         check_numbers("X", table)
         return table
     if isinstance(table, pd.DataFrame):
-        columns = [table.iloc[:, place] for place in range(len(names))]
+        columns = [table.iloc[:, i] for i in range(len(names))]
     else:
         columns = [pd.Series(np.asarray(table[name])) for name in names]
     kept = []
-    for place, (name, column) in enumerate(zip(names, columns, strict=True)):
+    for i, (name, column) in enumerate(zip(names, columns, strict=True)):
         reason = _no_input(name, column)
         if reason is None or (known is not None and name in known):
             if reason:
                 raise ValueError(f"X: column '{name}' {reason}, but was a number in fit")
             refuse_missing(f"X: column '{name}'", column.isna().to_numpy(), FILL)
             refuse_infinite(f"X: column '{name}'", column.to_numpy(np.float64))
-            kept.append(place)
+            kept.append(i)
         elif known is None:
             warnings.warn(f"X: left out column '{name}', which {reason}", stacklevel=3)
     if not kept:
         raise ValueError("X: no column of numbers is left")
-    called = [names[place] for place in kept]
+    called = [names[i] for i in kept]
     if twice := [name for name in called if called.count(name) > 1]:
         raise ValueError(f"X: {called.count(twice[0])} columns are called '{twice[0]}'; rename all but one")
     if isinstance(table, pd.DataFrame):
         return table if len(kept) == len(names) else table.iloc[:, kept]
-    return pd.DataFrame({names[place]: columns[place].to_numpy(np.float64) for place in kept})
+    return pd.DataFrame({names[i]: columns[i].to_numpy(np.float64) for i in kept})
 
 
 def _no_input(name: Any, column: pd.Series) -> str | None:
@@ -99,8 +99,8 @@ def check_numbers(what: str, table: Any) -> None:
     if array.dtype.kind in "mM":
         span = what if array.dtype.kind == "m" else f"({what} - {what}.min())"
         raise ValueError(f"{what} is {array.dtype}; make it numbers, such as seconds: {span}/np.timedelta64(1, 's')")
-    for place, values in enumerate(array.T if is_x and array.ndim == 2 else [array]):
-        column = f"{what}: column {place}" if is_x else what
+    for i, values in enumerate(array.T if is_x and array.ndim == 2 else [array]):
+        column = f"{what}: column {i}" if is_x else what
         if array.dtype.kind in "OUS" and values.ndim == 1:
             is_text = np.array([isinstance(value, str) for value in values], bool)
             numbers = pd.to_numeric(pd.Series(values).where(is_text), errors="coerce")
@@ -109,7 +109,7 @@ def check_numbers(what: str, table: Any) -> None:
             refuse_missing(column, pd.isna(values), FILL * is_x)
         elif array.dtype.kind == "f" and values.ndim == 1:
             masked = np.ma.getmaskarray(table).T if isinstance(table, np.ma.MaskedArray) else False
-            is_masked = masked[place] if isinstance(masked, np.ndarray) and is_x else masked
+            is_masked = masked[i] if isinstance(masked, np.ndarray) and is_x else masked
             refuse_missing(column, np.isnan(values) | is_masked, FILL * is_x)
             refuse_infinite(column, values)
 
@@ -124,14 +124,16 @@ def refuse_infinite(what: str, values: NDArray[Any]) -> None:
 def refuse_missing(what: str, is_missing: NDArray[np.bool_], fill: str = "") -> None:
     """Raises ValueError if a value is missing. is_missing: of each row."""
     if count := int(is_missing.sum()):
-        place = int(is_missing.argmax())
-        raise ValueError(f"{what} contains NaN: {count} missing values, the first in row {place}; drop these rows{fill}")
+        row = int(is_missing.argmax())
+        raise ValueError(f"{what} contains NaN: {count} missing values, the first in row {row}; drop these rows{fill}")
 
 
 def most_telling(
     columns: NDArray[np.float64], target: NDArray[np.float64], weights: NDArray[np.float64] | None, count: int | None
 ) -> NDArray[np.int64]:
-    """The `count` columns that shallow trees tell the target by, in their order; None: all. The order of rows does not matter."""
+    """The `count` columns that shallow trees use most for the target, in their order; None: all. The order of rows does not
+    matter.
+    """
     if count is None or count >= columns.shape[1]:
         return np.arange(columns.shape[1])
     from sklearn.ensemble import RandomForestRegressor
@@ -163,7 +165,7 @@ def counted(columns: NDArray[np.float64], target: NDArray[np.float64], weights: 
 
 
 def growing(table: Table, most: int, num_columns: int | None) -> tuple[NDArray[np.int64], list[Table], Table]:
-    """The places of the `num_columns` most telling columns; None: all. Then, with these alone: samples of at most `most` of the
+    """Indices of the `num_columns` most telling columns; None: all. Then, with these alone: samples of at most `most` of the
     rows that count, spread evenly over their order, each with all rows of the one before it; and the whole table. One of few rows
     is its own sample.
     """

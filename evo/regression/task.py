@@ -1,8 +1,8 @@
 """The task of symbolic regression: what makes a formula good, whatever data it is for.
 
-Owns the objective, the check points that guard against poles, and the measures. `evo.regression.neighbours` says what data
-tell between rows, `evo.regression.scaling` moves and scales. Knows nothing of where data comes from.
-Slightly long: each part of a formula's worth is beside the data that it is of.
+Owns the objective, the check points that guard against poles, and the measures. `evo.regression.neighbours` interpolates between
+rows, `evo.regression.scaling` moves and scales. Knows nothing of where data comes from. Slightly long: each part of a formula's
+worth is beside its data.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class RegressionTask(Task):
         self._weights = weights
         self._has_scale = self._has_offset = True
         if template is not None:
-            from evo.language.template import by_category, read_template  # loads what others need not
+            from evo.language.template import by_category, read_template  # loaded only if needed
 
             self.template = read_template(by_category(template, train), list(train))
             self._has_scale, self._has_offset = self.template.has_scale, self.template.has_offset
@@ -144,7 +144,7 @@ class RegressionTask(Task):
             self._deviation = self._deviation if self._has_scale else 1.0
         self._loss: TargetLoss | None = None
         if loss != SQUARED:
-            from evo.regression import losses  # loads what others need not
+            from evo.regression import losses  # loaded only if needed
 
             self._loss = losses.TargetLoss(loss, target, self.weights())
             self._mean, self._deviation = self._mean if self._loss.moves else 0.0, 1.0
@@ -182,9 +182,9 @@ class RegressionTask(Task):
 
     def _moved(self, columns: Mapping[str, Any]) -> Columns:
         """Inputs as programs read them, in float64."""
-        found = {name: np.asarray(values, np.float64) for name, values in columns.items()}
-        return found | {
-            name: (found[name] - offset) / scale for name, (offset, scale) in self._input_scaling.items() if name in found
+        arrays = {name: np.asarray(values, np.float64) for name, values in columns.items()}
+        return arrays | {
+            name: (arrays[name] - offset) / scale for name, (offset, scale) in self._input_scaling.items() if name in arrays
         }
 
     def points(self) -> dict[str, NDArray[Any]]:
@@ -240,7 +240,7 @@ class RegressionTask(Task):
         for kind in kinds if self.has_inverses and not self._loss else ():
             if time.monotonic() < self.first_until_s:
                 undone.insert(0, kind(columns, target, self._weights))
-        return texts + [text for each in undone for text in each]
+        return texts + [text for texts_of_kind in undone for text in texts_of_kind]
 
     def check_points(self) -> dict[str, NDArray[Any]]:
         """Points between neighbouring rows, and in the empty parts of the box."""
@@ -251,24 +251,24 @@ class RegressionTask(Task):
         return dict.fromkeys(self.outputs, self._guess)
 
     def _check_points(self, count: int) -> tuple[Points, NDArray[np.float32], float]:
-        """At least `count` check points, what the rows say there, and how far from it, squared, the truth may be in the mean."""
-        points, said, self._num_zeros = self._neighbours.between(count)
+        """At least `count` check points, the targets interpolated there, and their mean squared uncertainty."""
+        points, expected, self._num_zeros = self._neighbours.between(count)
         squares = np.full(count, DOUBT * self._neighbours.error)
         if self._box:
             filling, nearest = self._neighbours.far_from_rows(self._fill_box(count))
-            points, said = np.concatenate([points, filling]), np.concatenate([said, nearest])
+            points, expected = np.concatenate([points, filling]), np.concatenate([expected, nearest])
             squares = np.concatenate([squares, np.full(len(filling), 1.0 + self._max_spread**2)])
         columns = dict(zip(self._train, points.T.astype(np.float32), strict=True))
-        return columns, said.astype(np.float32), float(squares.mean())
+        return columns, expected.astype(np.float32), float(squares.mean())
 
     def _fill_box(self, count: int) -> NDArray[np.float64]:
         """`(count, num_inputs)` points that fill the box evenly, ends included (a Sobol sequence). count: a power of two."""
         from scipy.stats import qmc
 
         box = self._box or {}
-        low, high = np.array([box.get(name, (each.min(), each.max())) for name, each in _as_f32(self._train).items()]).T
-        places = qmc.Sobol(len(low), scramble=False).random_base2(count.bit_length() - 1) * (count / (count - 1))
-        return np.asarray(low + places * (high - low))
+        low, high = np.array([box.get(name, (values.min(), values.max())) for name, values in _as_f32(self._train).items()]).T
+        unit_points = qmc.Sobol(len(low), scramble=False).random_base2(count.bit_length() - 1) * (count / (count - 1))
+        return np.asarray(low + unit_points * (high - low))
 
     def score(self, outputs: Any, programs: Programs) -> Scores:
         """As `Task.score`."""
@@ -331,39 +331,39 @@ class RegressionTask(Task):
     def _scaled_by(self, loss: TargetLoss, rows: NDArray[np.float64]) -> list[tuple[float, float]]:
         from evo.evaluate.tuning import loss_fitter
 
-        shares, some = self.weights(), spread(len(self._target), MANY)
-        loss, rows = loss.of_rows(some), rows[:, some]
-        target, weights = self._target[some].astype(np.float32), None if shares is None else shares[some].astype(np.float32)
+        shares, sampled = self.weights(), spread(len(self._target), MANY)
+        loss, rows = loss.of_rows(sampled), rows[:, sampled]
+        target, weights = self._target[sampled].astype(np.float32), None if shares is None else shares[sampled].astype(np.float32)
         fitter = loss_fitter(self, target, weights)
         assert fitter
-        found: list[tuple[float, float]] = []
+        pairs: list[tuple[float, float]] = []
         for row, fit in zip(rows, fitter.fit(rows.astype(np.float32), FITTED), strict=True):
             if not (np.isfinite(row).all() and np.isfinite(fit["loss"])):
-                found.append((self._mean + loss.constant, 0.0))
+                pairs.append((self._mean + loss.constant, 0.0))
                 continue
             offset, scale = loss.polished(row, float(fit["offset"]), float(fit["scale"]))
             response, curvature = loss.working(offset + scale * row)
             if not 0.0 < curvature.sum() < np.inf:  # the loss is flat there
-                found.append((self._mean + offset, scale))
+                pairs.append((self._mean + offset, scale))
                 continue
             simple = fitted_scaling(row, response, curvature, self._mean, 1.0)
             digits = loss.digits(np.array([loss.mean(offset + scale * row), loss.mean(simple[0] - self._mean + simple[1] * row)]))
             is_good = 0.5 * len(row) * math.log2(10.0) * (digits[0] - digits[1]) <= MOST_ROUNDED_BITS
-            found.append(simple if is_good else (self._mean + offset, scale))
-        return found
+            pairs.append(simple if is_good else (self._mean + offset, scale))
+        return pairs
 
     def report_points(self) -> dict[str, NDArray[Any]]:
         """The training points, the test points, and many points in the box, or without one between neighbouring rows. Half of
         these have round numbers, where formulas have poles.
         """
         count = 1 << (min(NUM_DENSE, max(MAX_DENSE // len(self.inputs), MAX_CHECK)).bit_length() - 1)
-        places = self._fill_box(count)
+        points = self._fill_box(count)
         if not self._box:  # a quarter of them, half of which are made round
-            places[::4], places[2::4] = self._neighbours.between(count // 2)[0].reshape(2, -1, places.shape[1])
-        low, high = places.min(axis=0), places.max(axis=0)
+            points[::4], points[2::4] = self._neighbours.between(count // 2)[0].reshape(2, -1, points.shape[1])
+        low, high = points.min(axis=0), points.max(axis=0)
         step = 10.0 ** np.floor(np.log10(np.maximum(high - low, np.finfo(np.float32).tiny) / 4.0))
-        places[count // 2 :] = np.clip(np.round(places[count // 2 :] / step) * step, low, high)
-        dense = dict(zip(self._train, places.T.astype(np.float32), strict=True))
+        points[count // 2 :] = np.clip(np.round(points[count // 2 :] / step) * step, low, high)
+        dense = dict(zip(self._train, points.T.astype(np.float32), strict=True))
         return {name: np.concatenate([self._train[name], self._test[name], dense[name]]) for name in self.inputs}
 
     def report(self, outputs: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

@@ -32,26 +32,26 @@ _SHIFTS = np.exp2(np.linspace(-6.0, 4.0, 14))  # of an input's range, beyond its
 
 @dataclass(frozen=True)
 class Term:
-    """text: with {} for its constant, if it has one. of: the values for a constant, or for a column of constants, a row for each
-    one that it has. grid: of constants to try, in order.
+    """text: with {} for its constant, if it has one. values: for a constant, or for a column of constants, one row each. grid:
+    constants to try, in order.
     """
 
     text: str
-    of: Callable[[Any], Row]
+    values: Callable[[Any], Row]
     grid: tuple[float, ...] = (0.0,)
 
 
 def library(inputs: dict[str, Row], is_broad: bool) -> Iterator[Term]:
     """Yield terms. is_broad: also those of sums, angles, growth and complements of inputs, times products."""
-    some = dict(itertools.islice(products(inputs), MAX_PRODUCTS))
-    for text, u in some.items():
-        own = [*_functions(text, u), *(_of_inputs(text, u) if is_broad and text in inputs else ())]
-        yield from own
+    sampled = dict(itertools.islice(products(inputs), MAX_PRODUCTS))
+    for text, u in sampled.items():
+        terms = [*_functions(text, u), *(_of_inputs(text, u) if is_broad and text in inputs else ())]
+        yield from terms
         for name, x in inputs.items() if text in inputs else ():
             if name != text:
-                yield from (replace(term, text=f"{name}*{term.text}", of=partial(_times, x, term.of)) for term in own)
+                yield from (replace(term, text=f"{name}*{term.text}", values=partial(_times, x, term.values)) for term in terms)
     if is_broad:
-        for text, u in [*some.items()][: 3 * len(inputs)]:
+        for text, u in [*sampled.items()][: 3 * len(inputs)]:
             yield from (term for term in _functions(f"{text}**2", u * u) if len(term.grid) > 1)
         factors: list[tuple[str, Row | float]] = [("", 1.0), *_factors(inputs)]
         for (text, values), (factor, z) in itertools.product(_plain(inputs), factors[:MAX_FACTORS]):
@@ -62,29 +62,29 @@ def _same(values: Row, _: Any) -> Row:
     return values
 
 
-def _times(x: Row | float, of: Callable[[Any], Row], constant: Any) -> Row:
-    return x * of(constant)
+def _times(x: Row | float, values_of: Callable[[Any], Row], constant: Any) -> Row:
+    return x * values_of(constant)
 
 
 def products(inputs: dict[str, Row]) -> Iterator[tuple[str, Row]]:
     """Yield products and quotients of inputs, the shortest first."""
-    powers = sorted(itertools.product((1, 0, -1), repeat=len(inputs)), key=lambda each: sum(map(abs, each)))
+    powers = sorted(itertools.product((1, 0, -1), repeat=len(inputs)), key=lambda exponents: sum(map(abs, exponents)))
     for exponents in powers:
         chosen = [(name, power) for name, power in zip(inputs, exponents, strict=True) if power]
         if not any(power > 0 for _, power in chosen):
             continue
-        chosen.sort(key=lambda each: -each[1])
+        chosen.sort(key=lambda factor: -factor[1])
         text = chosen[0][0] + "".join(f"{'*' if power > 0 else '/'}{name}" for name, power in chosen[1:])
         yield text if len(chosen) == 1 else f"({text})", np.prod([inputs[name] ** float(power) for name, power in chosen], axis=0)
 
 
 def _factors(inputs: dict[str, Row]) -> Iterator[tuple[str, Row]]:
-    """Products of at most two inputs, or their reciprocals, to stand before a value."""
+    """Products of at most two inputs, or their reciprocals, as factors of a value."""
     single = [(f"{name}*", x) for name, x in inputs.items()] + [(f"1/{name}*", 1.0 / x) for name, x in inputs.items()]
     yield from single
-    for (one, x), (two, z) in itertools.combinations(single, 2):
-        if one.strip("1/") != two.strip("1/"):
-            yield one + two, x * z
+    for (first, x), (second, z) in itertools.combinations(single, 2):
+        if first.strip("1/") != second.strip("1/"):
+            yield first + second, x * z
 
 
 def plain_parts(inputs: dict[str, Row]) -> Iterator[tuple[str, Row]]:
@@ -98,10 +98,10 @@ def plain_parts(inputs: dict[str, Row]) -> Iterator[tuple[str, Row]]:
         if np.ptp(x) > 1.0 / MOST_ANGLE and np.abs(x).max() <= MOST_ANGLE:
             yield f"sin({name})", np.sin(x)
             yield f"cos({name})", np.cos(x)
-    for (one, x), (two, z) in itertools.combinations(inputs.items(), 2):
+    for (first, x), (second, z) in itertools.combinations(inputs.items(), 2):
         if 1.0 / ALIKE < np.abs(x).max() / np.abs(z).max() < ALIKE:
-            yield f"({one} + {two})", x + z
-            yield f"({one} - {two})", x - z
+            yield f"({first} + {second})", x + z
+            yield f"({first} - {second})", x - z
 
 
 def _plain(inputs: dict[str, Row]) -> Iterator[tuple[str, Row]]:
@@ -165,8 +165,8 @@ def raised(text: str, power: float) -> str:
 
 
 def smallest(values: Row, count: int) -> NDArray[np.intp]:
-    """The places of an array's least values, in its flat form: the least first, of equals the first, NaN last."""
+    """Indices of an array's least values, in its flat form: the least first, of equals the first, NaN last."""
     strips = np.fmin.reduceat(values.ravel(), np.arange(0, values.size, STRIP))
     limit = np.partition(strips, count - 1)[count - 1] if count <= len(strips) else np.inf  # for `count` values or more
-    places = np.flatnonzero(~(values > limit))
-    return places[np.argsort(values.flat[places], kind="stable")[:count]]
+    indices = np.flatnonzero(~(values > limit))
+    return indices[np.argsort(values.flat[indices], kind="stable")[:count]]

@@ -29,8 +29,8 @@ MOST_LOG = 200.0  # of a variance over the mean one, so that no standard deviati
 
 @dataclass(frozen=True)
 class Noise:
-    """A variance that depends on the features: `level`, the mean squared error, times the exponential of what `log_variance`
-    predicts. The latter's `equations_`, `sympy` and so on are those of the logarithm.
+    """A variance that depends on the features: `level`, the mean squared error, times the exponential of the prediction of
+    `log_variance`. The latter's `equations_`, `sympy` and so on are those of the logarithm.
     """
 
     level: float
@@ -54,8 +54,8 @@ def fit_noise(
     level = float(np.average(squares, weights=weights))
     if not level > 0.0:
         raise ValueError("y is predicted without errors: there is no noise to fit")
-    given = {**estimator.get_params(), **_OF_TARGET, "loss": LOSS, "undefined": "mean", **parameters}
-    return Noise(level, type(estimator)(**given).fit(X, squares / level, weights))
+    arguments = {**estimator.get_params(), **_OF_TARGET, "loss": LOSS, "undefined": "mean", **parameters}
+    return Noise(level, type(estimator)(**arguments).fit(X, squares / level, weights))
 
 
 # Of central differences, relative (Nocedal, Wright, Numerical Optimization, 8.1).
@@ -74,7 +74,7 @@ def constants_of(
     determine, alone or beside others, have NaN; so have all if there are no more rows than constants.
     """
     formula = textbook(formula)
-    constants = [formula.nodes[place] for place in told_numbers(formula)]
+    constants = [formula.nodes[index] for index in told_numbers(formula)]
     numbers = np.array([value.number for value in constants])
     root = np.ones(len(target)) if weights is None else np.sqrt(weights)
     errors = root * (target - evaluate(formula, columns)[0])
@@ -96,17 +96,17 @@ def constants_of(
 
 
 def told_numbers(formula: Dag) -> list[int]:
-    """The places of a formula's numbers, but for whole exponents, in the order of the text."""
-    nodes, found = formula.nodes, dict[int, bool]()  # whether it is a number
-    todo = [place for place in formula.results if place is not None]
+    """Indices of a formula's numbers, except whole exponents, in the order of the text."""
+    nodes, is_number_at = formula.nodes, dict[int, bool]()  # whether it is a number
+    todo = [result for result in formula.results if result is not None]
     while todo:
-        if (place := todo.pop()) not in found:
-            node = nodes[place]
-            found[place] = node.kind == NodeKind.CONSTANT and node.type == REAL
+        if (index := todo.pop()) not in is_number_at:
+            node = nodes[index]
+            is_number_at[index] = node.kind == NodeKind.CONSTANT and node.type == REAL
             exponent = nodes[node.operands[1]] if node.form == "pow(a, b)" else node
             is_whole = exponent.kind == NodeKind.CONSTANT and exponent.number.is_integer()
             todo += reversed(node.operands[:1] if is_whole else node.operands)
-    return [place for place, is_number in found.items() if is_number]
+    return [index for index, is_number in is_number_at.items() if is_number]
 
 
 def slope(formula: Dag, columns: Sequence[NDArray[np.float64]], constant: Node) -> NDArray[np.float64]:
@@ -115,7 +115,7 @@ def slope(formula: Dag, columns: Sequence[NDArray[np.float64]], constant: Node) 
     step = _STEP * max(abs(number), _STEP)
 
     def at(moved: float) -> NDArray[np.float64]:
-        return evaluate(formula, columns, lambda value, found, _: np.float64(moved) if value is constant else found)[0]
+        return evaluate(formula, columns, lambda value, computed, _: np.float64(moved) if value is constant else computed)[0]
 
     high, low = number + step, number - step
     return np.asarray((at(high) - at(low)) / (high - low), np.float64)

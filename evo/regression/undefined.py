@@ -25,8 +25,8 @@ NUM_DIRECTIONS = 16  # from which a point is approached, beside those of the inp
 def filled(
     formula: Dag, number: int, columns: list[NDArray[np.float64]], values: NDArray[np.float64], instead: float
 ) -> NDArray[np.float64]:
-    """The values of an equation, with limits where it has no finite value, and with a number where it has no limit either, of
-    which a warning tells.
+    """The values of an equation, with limits where it has no finite value, and with a number, and a warning, where it has no
+    limit either.
 
     Args:
         number: of the equation, for the warning.
@@ -34,9 +34,9 @@ def filled(
     values = np.where(np.isfinite(values), values, np.nan)
     if written_size(formula) <= MAX_SIZE:
         rows = np.flatnonzero(np.isnan(values) & np.isfinite(columns).all(axis=0))
-        points, places = np.unique(np.array([column[rows] for column in columns]).T, axis=0, return_inverse=True)
-        for place, point in enumerate(points[:MAX_POINTS]):
-            values[rows[places.ravel() == place]] = _limit(formula, point)
+        points, inverse = np.unique(np.array([column[rows] for column in columns]).T, axis=0, return_inverse=True)
+        for i, point in enumerate(points[:MAX_POINTS]):
+            values[rows[inverse.ravel() == i]] = _limit(formula, point)
     lacking = np.isnan(values)
     values[lacking] = instead
     if count := int(lacking.sum()):

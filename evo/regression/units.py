@@ -98,11 +98,11 @@ def _dimension(node: ast.expr) -> Dimension:
     left = _dimension(node.left)
     if isinstance(node.op, ast.Pow):
         exponent = _number(node.right)
-        return tuple(exponent * each for each in left)
+        return tuple(exponent * power for power in left)
     sign = {ast.Mult: 1, ast.Div: -1}[type(node.op)] if isinstance(node.op, ast.Mult | ast.Div) else None
     if sign is None:
         raise ValueError
-    return tuple(one + sign * other for one, other in zip(left, _dimension(node.right), strict=True))
+    return tuple(a + sign * b for a, b in zip(left, _dimension(node.right), strict=True))
 
 
 def _number(node: ast.expr) -> Fraction:
@@ -120,9 +120,9 @@ def _named(name: str) -> Dimension:
         return tuple(Fraction(name == base) for base in BASE_UNITS)
     for prefix in ("", *_PREFIXES):
         text = name.removeprefix(prefix)
-        for each in (text, text.removesuffix("s")) if name.startswith(prefix) else ():
-            if each in _KNOWN and (each == text or len(each) > 2):
-                return dimension_of(_KNOWN[each])
+        for candidate in (text, text.removesuffix("s")) if name.startswith(prefix) else ():
+            if candidate in _KNOWN and (candidate == text or len(candidate) > 2):
+                return dimension_of(_KNOWN[candidate])
     raise UserError(f"unknown unit {name!r}, {did_you_mean(name, _KNOWN)}")
 
 
@@ -133,7 +133,7 @@ def unit_text(dimension: Dimension) -> str:
 
 
 class _InconsistentError(Exception):
-    """A formula adds or compares what has different dimensions, or has a function of what has one."""
+    """A formula adds or compares different dimensions, or applies a function to a quantity with a dimension."""
 
 
 @dataclass(frozen=True)
@@ -153,17 +153,20 @@ class _Quantity:
         return self.powers is None or bool((np.abs(self.powers) < NEAR).all())
 
     def plain(self) -> _Quantity:
-        """Raises _InconsistentError if it is the logarithm of what has a dimension."""
+        """Raises _InconsistentError if it is the logarithm of a quantity with a dimension."""
         return _none(self) if self.is_log else self
 
-    def _sum(self, other: _Quantity, sign: float) -> _Quantity:
-        if self.is_log or other.is_log:
-            left, right = (each.powers if each.is_log or each.powers is None else _none(each).powers for each in (self, other))
+    def _sum(self, addend: _Quantity, sign: float) -> _Quantity:
+        if self.is_log or addend.is_log:
+            left, right = (
+                quantity.powers if quantity.is_log or quantity.powers is None else _none(quantity).powers
+                for quantity in (self, addend)
+            )
             # log(a) + c is log(a*exp(c)), with c of any unit
             return _Quantity(None if left is None or right is None else left + sign * right, is_log=True)
-        if self.powers is None or other.powers is None:
-            return _Quantity(other.powers if self.powers is None else self.powers)
-        if (np.abs(self.powers - other.powers) >= NEAR).any():
+        if self.powers is None or addend.powers is None:
+            return _Quantity(addend.powers if self.powers is None else self.powers)
+        if (np.abs(self.powers - addend.powers) >= NEAR).any():
             raise _InconsistentError
         return _Quantity(self.powers)
 
@@ -177,22 +180,22 @@ class _Quantity:
         return _Quantity(-self.powers if self.is_log and self.powers is not None else self.powers, self.is_log)
 
     def __mul__(self, other: _Quantity) -> _Quantity:
-        for one, number in ((self, other.number), (other, self.number)):
-            if one.is_log and number is not None:
-                return _Quantity(None if one.powers is None else number * one.powers, is_log=True)
-        one, two = self.plain(), other.plain()
-        return _Quantity(None if one.powers is None or two.powers is None else one.powers + two.powers)
+        for first, number in ((self, other.number), (other, self.number)):
+            if first.is_log and number is not None:
+                return _Quantity(None if first.powers is None else number * first.powers, is_log=True)
+        first, second = self.plain(), other.plain()
+        return _Quantity(None if first.powers is None or second.powers is None else first.powers + second.powers)
 
     def __pow__(self, exponent: float) -> _Quantity:
-        one = self.plain()
-        return _Quantity(None if one.powers is None else exponent * one.powers)
+        base = self.plain()
+        return _Quantity(None if base.powers is None else exponent * base.powers)
 
     def __truediv__(self, other: _Quantity) -> _Quantity:
         if self.is_log and other.number:
             return self * _Quantity(None, number=1.0 / other.number)
         return self * other**-1.0
 
-    def __rtruediv__(self, one: float) -> _Quantity:
+    def __rtruediv__(self, numerator: float) -> _Quantity:
         return self**-1.0
 
     def __lt__(self, other: _Quantity) -> _Quantity:
@@ -200,14 +203,14 @@ class _Quantity:
 
 
 def _none(*values: _Quantity) -> _Quantity:
-    """The result of a function that takes and gives what has no dimension."""
-    if not all(each.has_none for each in values):
+    """The result of a function from and to numbers without a dimension."""
+    if not all(value.has_none for value in values):
         raise _InconsistentError
     return _Quantity(np.zeros(len(BASE_UNITS)))
 
 
-def _same(one: _Quantity, other: _Quantity) -> _Quantity:
-    return one.plain() + other.plain()
+def _same(first: _Quantity, second: _Quantity) -> _Quantity:
+    return first.plain() + second.plain()
 
 
 _FUNCTIONS: dict[str, Callable[..., _Quantity]] = {
@@ -249,7 +252,7 @@ class Units:
         self.inputs = {name: _read("units", name, unit) for name, unit in inputs.items()}
         self.target = None if target is None else _read("y_units", "y", target)
         self.only_dimensionless = only_dimensionless
-        self._matrix = np.array([[float(each) for each in row] for row in self.inputs.values()]).reshape(-1, len(BASE_UNITS)).T
+        self._matrix = np.array([[float(power) for power in row] for row in self.inputs.values()]).reshape(-1, len(BASE_UNITS)).T
         self._rank = int(np.linalg.matrix_rank(self._matrix)) if self.inputs else 0
         if only_dimensionless and self.target and not self.products():
             raise UserError(
@@ -294,23 +297,23 @@ class Units:
         wanted = np.array(self.target or NONE, np.float64)
         if not wanted.any():
             return [(Fraction(0),) * len(self.inputs)]
-        return self._sorted({found for basis in self._bases() if (found := self._powers(basis, wanted))})
+        return self._sorted({powers for basis in self._bases() if (powers := self._powers(basis, wanted))})
 
     def groups(self) -> list[Powers]:
         """Products of powers of the inputs without a dimension, of which all others are products of powers, simple ones first."""
-        found: set[Powers] = set()
+        groups: set[Powers] = set()
         for basis in self._bases():
-            for other in set(range(len(self.inputs))) - set(basis):
-                powers = self._powers(basis, -self._matrix[:, other])
+            for index in set(range(len(self.inputs))) - set(basis):
+                powers = self._powers(basis, -self._matrix[:, index])
                 if powers:
-                    whole = [Fraction(place == other) + each for place, each in enumerate(powers)]
-                    factor = math.lcm(*(each.denominator for each in whole))
-                    scaled = [each * factor for each in whole]
-                    divisor = math.gcd(*(int(each) for each in scaled))
-                    sign = 1 if sum(each > 0 for each in scaled) * 2 >= sum(each != 0 for each in scaled) else -1
-                    found.add(tuple(sign * each / divisor for each in scaled))
+                    whole = [Fraction(i == index) + power for i, power in enumerate(powers)]
+                    factor = math.lcm(*(power.denominator for power in whole))
+                    scaled = [power * factor for power in whole]
+                    divisor = math.gcd(*(int(power) for power in scaled))
+                    sign = 1 if sum(power > 0 for power in scaled) * 2 >= sum(power != 0 for power in scaled) else -1
+                    groups.add(tuple(sign * power / divisor for power in scaled))
         chosen: list[Powers] = []
-        for powers in self._sorted(found):
+        for powers in self._sorted(groups):
             if np.linalg.matrix_rank(np.array([*chosen, powers], np.float64)) > len(chosen):
                 chosen.append(powers)
         return chosen
@@ -323,18 +326,18 @@ class Units:
     def _powers(self, basis: list[int], wanted: NDArray[np.float64]) -> Powers | None:
         """Powers of the inputs of a basis with a dimension; None: there are none."""
         solved = np.linalg.lstsq(self._matrix[:, basis], wanted, rcond=None)[0]
-        found = [Fraction(0)] * len(self.inputs)
-        for place, power in zip(basis, solved.tolist(), strict=True):
-            found[place] = Fraction(power).limit_denominator(LARGEST_DENOMINATOR)
-        left = self._matrix @ np.array(found, np.float64) - wanted
-        return tuple(found) if np.abs(left).max() < NEAR else None
+        powers = [Fraction(0)] * len(self.inputs)
+        for index, power in zip(basis, solved.tolist(), strict=True):
+            powers[index] = Fraction(power).limit_denominator(LARGEST_DENOMINATOR)
+        left = self._matrix @ np.array(powers, np.float64) - wanted
+        return tuple(powers) if np.abs(left).max() < NEAR else None
 
     @staticmethod
-    def _sorted(found: set[Powers]) -> list[Powers]:
+    def _sorted(products: set[Powers]) -> list[Powers]:
         def size(powers: Powers) -> tuple[Any, ...]:
-            return sum(abs(each) + (each != 0) + 2 * (each.denominator > 1) for each in powers), [-each for each in powers]
+            return sum(abs(power) + (power != 0) + 2 * (power.denominator > 1) for power in powers), [-power for power in powers]
 
-        return sorted(found, key=size)
+        return sorted(products, key=size)
 
 
 def _read(parameter: str, name: str, unit: Any) -> Dimension:

@@ -27,20 +27,20 @@ BEST, SHORTEST, KNEE = "best", "shortest", "knee"  # names of elites, beside tho
 class Front:
     """Elites by rising complexity and rising objective.
 
-    rows: of the run's elites. complexity, objective: theirs. places: indices in `rows` by name. The best is the last. The knee is
-    the one beyond which more complexity pays off least. The shortest has the least description length; it is missing if the
-    task does not know that.
+    rows: of the run's elites. complexity, objective: theirs. positions: indices in `rows` by name. The best is the last. The knee
+    is the one beyond which more complexity pays off least. The shortest has the least description length; it is missing if
+    the task does not know that.
     """
 
     rows: NDArray[np.int64]
     complexity: NDArray[np.float64]
     objective: NDArray[np.float64]
-    places: dict[str, int]
+    positions: dict[str, int]
 
     @property
     def default(self) -> int:
         """The position of the elite of `default_row`."""
-        return self.places.get(SHORTEST, self.places[BEST])
+        return self.positions.get(SHORTEST, self.positions[BEST])
 
 
 def why_no_front(run: Searched) -> str | None:
@@ -142,9 +142,9 @@ def row_of_elite(run: Run, name: str | None) -> int:
         return int(np.argmax(elites.objective))
     if name in (SHORTEST, KNEE):
         front = front_of(run)
-        if name not in front.places:
+        if name not in front.positions:
             raise UserError("--shortest: the task does not know description lengths (Task.description_length)")
-        return int(front.rows[front.places[name]])
+        return int(front.rows[front.positions[name]])
     try:
         number = layout.cell_number(name)
     except ValueError as error:
@@ -208,7 +208,7 @@ def file_names(cells: list[str], suffix: str) -> list[str]:
 def marks_of(front: Front, position: int) -> list[str]:
     """Marks of the elite at a position of the front."""
     names = {KNEE: "knee", SHORTEST: "shortest description"}
-    return [words for name, words in names.items() if front.places.get(name) == position]
+    return [words for name, words in names.items() if front.positions.get(name) == position]
 
 
 def _knee(complexity: NDArray[np.float64], objective: NDArray[np.float64]) -> int:

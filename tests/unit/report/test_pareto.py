@@ -34,17 +34,17 @@ def test_the_front_holds_the_elites_than_which_none_is_simpler_and_as_good(make_
     assert front.complexity.tolist() == [-9.0, -5.0, -1.0, 3.0]
     assert front.objective.tolist() == [-8.0, -3.0, -2.0, -1.0]
     # Knee: 5/7 of the way up after a third of the way. Shortest: complexity - 2 objective is 7, 1, 3, 5.
-    assert front.places == {"best": 3, "knee": 1, "shortest": 1} and front.default == 1
+    assert front.positions == {"best": 3, "knee": 1, "shortest": 1} and front.default == 1
 
 
 def test_a_front_of_one_elite_has_its_knee_there(make_run):
     front = front_of(make_run(ELITES[:1]))
-    assert (front.rows.tolist(), set(front.places.values())) == ([0], {0})
+    assert (front.rows.tolist(), set(front.positions.values())) == ([0], {0})
 
 
 def test_a_front_that_gains_most_at_its_end_has_its_knee_there(make_run):
     programs = ((1.0, -9.0, "%x0"), (3.0, -8.5, "%x0 3.0 add_ftz_f32"), (5.0, -1.0, "%x0 4.0 add_ftz_f32"))
-    assert front_of(make_run(programs)).places["knee"] == 2
+    assert front_of(make_run(programs)).positions["knee"] == 2
 
 
 def test_an_elite_with_a_handicap_is_on_the_front_if_it_is_better_than_all_others_by_more():
