@@ -56,7 +56,7 @@ MAX_CALLS = 100_000  # of the laws between two times of a simulation
 
 
 class _LeavesError(Exception):
-    """A simulation leaves what can be integrated."""
+    """A simulation leaves the range that can be integrated."""
 
 
 class SymbolicDynamics(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -228,20 +228,20 @@ class SymbolicDynamics(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
                 columns = [*state, *np.atleast_1d(u(time))]
             else:
                 columns = [*state, *(inputs[row - 1] + (time - span[0]) / (span[1] - span[0]) * changes[row - 1])]
-            found = [law(columns, numbers) for law, numbers in laws]
-            if num_calls > MAX_CALLS or not np.isfinite(found).all() or (np.abs(state) > FAR * sizes).any():
+            slopes = [law(columns, numbers) for law, numbers in laws]
+            if num_calls > MAX_CALLS or not np.isfinite(slopes).all() or (np.abs(state) > FAR * sizes).any():
                 raise _LeavesError
-            return found
+            return slopes
 
         with np.errstate(all="ignore"), warnings.catch_warnings(), suppress(_LeavesError):
             warnings.simplefilter("ignore")  # LSODA's, of what it cannot integrate
             for row in range(1, len(times)):
                 num_calls = 0
                 span = times[row - 1], times[row]
-                found = solve_ivp(slope, span, course[row - 1], "LSODA", rtol=ACCURACY, atol=ACCURACY * sizes)
-                if not found.success:
+                solution = solve_ivp(slope, span, course[row - 1], "LSODA", rtol=ACCURACY, atol=ACCURACY * sizes)
+                if not solution.success:
                     break
-                course[row] = found.y[:, -1]
+                course[row] = solution.y[:, -1]
         return course
 
     def _extend(self, candidates: list[list[Choice]], selection: Selection, records: list[Record], until_s: float) -> None:
@@ -250,8 +250,8 @@ class SymbolicDynamics(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         for state in longer:
             if time.monotonic() < until_s:
                 candidates[state] += selection.quotients(state)
-        for place, state in enumerate(longer):
-            seconds = (until_s - time.monotonic()) / (len(longer) - place)
+        for index, state in enumerate(longer):
+            seconds = (until_s - time.monotonic()) / (len(longer) - index)
             if seconds > 0.0:
                 laws = self._searched(records, state, None if self.max_time is None else seconds)
                 candidates[state] += [choice for law in laws for choice in selection.judged(state, law)]
@@ -287,12 +287,12 @@ class SymbolicDynamics(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 
     def _records(self, t: Any, X: Any, u: Any) -> list[Record]:  # noqa: N803
         """The trajectories, checked; also sets the names."""
-        self.state_names_, self.input_names_, found = trajectories(t, X, u, MIN_SAMPLES)
+        self.state_names_, self.input_names_, tables = trajectories(t, X, u, MIN_SAMPLES)
         if are_dates(t[0] if isinstance(t, (list, tuple)) and np.ndim(t[0]) else t):
             warnings.warn("t: dates and durations become seconds since the first, so slopes are per second", stacklevel=4)
-        self._is_held = self._held(np.concatenate([inputs for *_, inputs in found]))
-        self._sizes = np.nanstd(np.concatenate([states for _, states, _ in found]), axis=0)
-        return [Record(*each, self._is_held) for each in found]
+        self._is_held = self._held(np.concatenate([inputs for *_, inputs in tables]))
+        self._sizes = np.nanstd(np.concatenate([states for _, states, _ in tables]), axis=0)
+        return [Record(*table, self._is_held) for table in tables]
 
     def _warn_of_missing(self, records: list[Record]) -> None:
         """Names the states whose samples the laws explain much worse than smooth courses do."""

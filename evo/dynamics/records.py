@@ -1,6 +1,6 @@
 """Recorded trajectories, their smooth courses, and integrals along these.
 
-Owns what is made of times and samples. Knows nothing of laws.
+Owns everything computed from times and samples alone. Knows nothing of laws.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Record:
         where it changes: there a spline ends and the next begins.
         """
         changes = 1 + np.flatnonzero((np.diff(self.inputs[:, self.is_held], axis=0) != 0).any(axis=1))
-        found = []
+        splines = []
         for values in self.states.T:
             rows = np.flatnonzero(np.isfinite(values))
             scale = np.std(values[rows]) or 1.0
@@ -54,14 +54,14 @@ class Record:
                 for first, last in zip(ends, [*ends[1:], len(rows) - 1], strict=True)
             ]
             breaks = np.concatenate([*(part.x[:-1] for part in parts), parts[-1].x[-1:]])
-            found.append(PPoly(np.concatenate([part.c for part in parts], axis=1), breaks))
-        return found
+            splines.append(PPoly(np.concatenate([part.c for part in parts], axis=1), breaks))
+        return splines
 
     def columns(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
         """States and inputs at times, `(num_states + num_inputs, num_times)`."""
-        places = np.maximum(np.searchsorted(self.times, times, side="right") - 1, 0)
+        indices = np.maximum(np.searchsorted(self.times, times, side="right") - 1, 0)
         inputs = [
-            values[places] if is_held else np.interp(times, self.times, values)
+            values[indices] if is_held else np.interp(times, self.times, values)
             for values, is_held in zip(self.inputs.T, self.is_held, strict=True)
         ]
         return np.stack([*(course(times) for course in self.courses), *inputs])
@@ -116,8 +116,8 @@ def crossing(records: Sequence[Record]) -> NDArray[np.float64]:
     _, near = cKDTree(points).query(points, min(NUM_NEAR, len(points)))
     is_other = np.abs(times[near] - times[:, None]) > APART * min(record.period for record in records)
     rows = np.flatnonzero(is_other.any(axis=1))
-    others = near[rows, is_other[rows].argmax(axis=1)]
-    squares = ((slopes[:, rows] - slopes[:, others]) ** 2).sum(axis=1)
+    neighbours = near[rows, is_other[rows].argmax(axis=1)]
+    squares = ((slopes[:, rows] - slopes[:, neighbours]) ** 2).sum(axis=1)
     return np.asarray(squares / np.maximum(2.0 * len(rows) * slopes.var(axis=1), np.finfo(np.float64).tiny))
 
 

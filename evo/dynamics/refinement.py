@@ -46,13 +46,13 @@ class Refinement:
         self._short = self._length
         self._shooting = Shooting(records, self._length, until_s)
         num_samples = sum(int(np.isfinite(record.states).sum()) for record in records)
-        self._each = math.log(num_samples) + 2.0 * math.log(num_terms)
+        self._penalty = math.log(num_samples) + 2.0 * math.log(num_terms)
 
     def cost(self, fit: Fit | None) -> float:
-        """-2 log likelihood, and what the numbers cost by the extended BIC."""
+        """-2 log likelihood plus the cost of the numbers by the extended BIC."""
         if fit is None:
             return math.inf
-        return fit.cost + self._each * sum(len(numbers_of(law)) for law in fit.laws)
+        return fit.cost + self._penalty * sum(len(numbers_of(law)) for law in fit.laws)
 
     def choose(self, candidates: Sequence[Sequence[Choice]]) -> Fit:
         """The best laws, one candidate for each state, over short pieces.
@@ -60,8 +60,8 @@ class Refinement:
         Args:
             candidates: of each state, at least one.
         """
-        ordered = [sorted(each, key=cost_of) for each in candidates]
-        fit = self._shooting.fit([each[0].law for each in ordered]) or self._shooting.fit([()] * len(ordered))
+        ordered = [sorted(choices, key=cost_of) for choices in candidates]
+        fit = self._shooting.fit([choices[0].law for choices in ordered]) or self._shooting.fit([()] * len(ordered))
         assert fit is not None  # states that stay as they are can always be integrated
         for state, choices in enumerate(ordered):
             hopeless = -1
@@ -71,32 +71,32 @@ class Refinement:
                 if not hopeless < num <= len(numbers_of(fit.laws[state])) or time.monotonic() > self._until_s:
                     continue
                 laws = [*fit.laws[:state], choice.law, *fit.laws[state + 1 :]]
-                other = self._shooting.fit(laws, fit.starts, most=self.cost(fit))
-                if other is None:
+                candidate = self._shooting.fit(laws, fit.starts, most=self.cost(fit))
+                if candidate is None:
                     hopeless = max(hopeless, num - 1)  # shorter laws that the integral form finds worse are too
-                elif self.cost(other) < self.cost(fit):
-                    fit = other
+                elif self.cost(candidate) < self.cost(fit):
+                    fit = candidate
         return self.without_needless(fit)
 
     def without_needless(self, fit: Fit) -> Fit:
-        """Without the terms whose numbers the samples hardly tell from 0, and with one in place of two that saturate together."""
+        """Removes the terms whose numbers the samples hardly tell from 0, and puts one in place of two that saturate together."""
         while time.monotonic() < self._until_s:
             with np.errstate(all="ignore"):
                 sure = np.nan_to_num((fit.numbers / fit.deviations) ** 2, nan=0.0, posinf=1e300)
-            places, first = [], 0
+            ranked, first = [], 0
             for state, law in enumerate(fit.laws):
-                for place, (_, term) in enumerate(law):
-                    places.append((sure[first], state, place))
+                for index, (_, term) in enumerate(law):
+                    ranked.append((sure[first], state, index))
                     first += 1 + len(inner_numbers(term))
-            doubtful = [each for each in sorted(places) if each[0] < 2.0 * self._each][:2]
-            shorter = [(state, fit.laws[state][:place] + fit.laws[state][place + 1 :]) for _, state, place in doubtful]
-            shorter += [(state, each) for state, law in enumerate(fit.laws) for each in saturating(law)]
+            doubtful = [entry for entry in sorted(ranked) if entry[0] < 2.0 * self._penalty][:2]
+            shorter = [(state, fit.laws[state][:index] + fit.laws[state][index + 1 :]) for _, state, index in doubtful]
+            shorter += [(state, shorter_law) for state, law in enumerate(fit.laws) for shorter_law in saturating(law)]
             for state, law in shorter:
                 laws = [*fit.laws[:state], law, *fit.laws[state + 1 :]]
-                other = self._shooting.fit(laws, fit.starts, most=self.cost(fit))
-                if self.cost(other) < self.cost(fit):
-                    assert other is not None
-                    fit = other
+                candidate = self._shooting.fit(laws, fit.starts, most=self.cost(fit))
+                if self.cost(candidate) < self.cost(fit):
+                    assert candidate is not None
+                    fit = candidate
                     break
             else:
                 break
@@ -136,11 +136,11 @@ class Refinement:
             if (np.abs(change).max(axis=(0, 2)) <= ACCURACY * noise).all():
                 break
             shooting, fineness = finer, 2 * fineness
-        found = None if fineness == 1 and least_noise == LEAST_NOISE else shooting.fit(fit.laws)
-        if found is None or time.monotonic() > self._until_s:
+        refit = None if fineness == 1 and least_noise == LEAST_NOISE else shooting.fit(fit.laws)
+        if refit is None or time.monotonic() > self._until_s:
             return fit
         self._shooting = shooting
-        return found
+        return refit
 
     def rounded(self, fit: Fit) -> Fit:
         """With simple numbers where the samples allow them; the others are fitted again."""
@@ -148,29 +148,29 @@ class Refinement:
         bits = [
             simplest(value, deviation).cost for value, deviation in zip(values.tolist(), fit.deviations.tolist(), strict=True)
         ]
-        for place in np.argsort(bits, kind="stable").tolist():  # or 9.8 in place of 9.81 costs another number its 1
-            value, deviation = float(values[place]), math.sqrt(max(covariance[place, place], 0.0))
+        for index in np.argsort(bits, kind="stable").tolist():  # or 9.8 in place of 9.81 costs another number its 1
+            value, deviation = float(values[index]), math.sqrt(max(covariance[index, index], 0.0))
             if not 0.0 < deviation < 0.1 * abs(value):
                 continue
             change = simplest(value, deviation).value - value
             if (change / deviation) ** 2 <= ROUNDING_COST:
-                column = covariance[:, place] / covariance[place, place]
-                values += change * column  # what the others are then, to first order
-                covariance -= np.outer(column, covariance[place])
-                values[place] = value + change
-                fixed.append(place)
+                column = covariance[:, index] / covariance[index, index]
+                values += change * column  # the best other numbers then, to first order
+                covariance -= np.outer(column, covariance[index])
+                values[index] = value + change
+                fixed.append(index)
         while fixed:
             laws = laws_with_numbers(fit.laws, np.where(np.isin(np.arange(len(values)), fixed), values, fit.numbers).tolist())
-            other = self._shooting.fit(laws, fit.starts, fixed=fixed)
-            if other is not None and other.cost <= fit.cost + ROUNDING_COST * len(fixed):
-                fit = replace(other, covariance=np.where(other.covariance != 0.0, other.covariance, fit.covariance))
+            refit = self._shooting.fit(laws, fit.starts, fixed=fixed)
+            if refit is not None and refit.cost <= fit.cost + ROUNDING_COST * len(fixed):
+                fit = replace(refit, covariance=np.where(refit.covariance != 0.0, refit.covariance, fit.covariance))
                 break
             fixed = fixed[: len(fixed) // 2]
         values = fit.numbers
-        for place, (value, deviation) in enumerate(zip(values.tolist(), fit.deviations.tolist(), strict=True)):
-            if place not in fixed and value and 0.0 < deviation < math.inf:
+        for index, (value, deviation) in enumerate(zip(values.tolist(), fit.deviations.tolist(), strict=True)):
+            if index not in fixed and value and 0.0 < deviation < math.inf:
                 digits = MORE_DIGITS + int(math.log10(max(abs(value) / deviation, 1.0)))
-                values[place] = float(f"{value:.{digits}e}")
+                values[index] = float(f"{value:.{digits}e}")
         return replace(fit, laws=laws_with_numbers(fit.laws, values.tolist()))
 
 

@@ -35,7 +35,7 @@ POLE = 0.9  # a divisor from which that much is taken away is too near to 0
 
 @dataclass(frozen=True)
 class Choice:
-    """A law and what it leaves. cost: -2 log likelihood and what its numbers cost, to compare laws of one state by."""
+    """A law and its cost: -2 log likelihood plus the cost of its numbers, comparable between laws of one state."""
 
     law: Law
     cost: float
@@ -97,11 +97,11 @@ class Selection:
                     key = len(choice.law), len(powers)
                     if (key not in best or choice.cost < best[key][0].cost) and any(term in over for _, term in choice.law):
                         best[key] = choice, divisor
-        return [better for found in best.values() for better in self._refined(state, *found)]
+        return [better for pair in best.values() for better in self._refined(state, *pair)]
 
     def _refined(self, state: int, choice: Choice, divisor: Law) -> list[Choice]:
-        """With the numbers within the quotients that explain most. What could also be written as a + b/(1 + x), or as a/(1 + x) +
-        b*x/(1 + x), gets the form a + b*x/(1 + x).
+        """Fits the numbers within the quotients. A law that is also a + b/(1 + x), or a/(1 + x) + b*x/(1 + x), gets the form a +
+        b*x/(1 + x).
         """
         chosen = {term for _, term in choice.law}
         [old] = divided_by(divisor)
@@ -121,14 +121,14 @@ class Selection:
             return tuple((1.0, term) for term in dict.fromkeys(changed(term, over) for _, term in choice.law))
 
         def cost(logarithms: NDArray[np.float64]) -> float:
-            return min((each.cost for each in self.judged(state, law_with(logarithms))), default=math.inf)
+            return min((judged.cost for judged in self.judged(state, law_with(logarithms))), default=math.inf)
 
         start = np.log([number for number, _ in divisor])
         bounds = [(value - WIDTH, value + WIDTH) for value in start]
-        found = minimize(
+        solution = minimize(
             cost, start, method="Nelder-Mead", bounds=bounds, options={"xatol": 1e-3, "fatol": 0.1, "maxfev": MAX_TRIALS}
         )
-        return self.judged(state, law_with(found.x))
+        return self.judged(state, law_with(solution.x))
 
     def judged(self, state: int, law: Law) -> list[Choice]:
         """The law with the best numbers before its terms; nothing if it is not finite along the trajectories."""
@@ -156,30 +156,30 @@ class Selection:
             return np.asarray(row[known] - (np.bincount(pieces, row[known]) / counts)[pieces])
 
         with np.errstate(all="ignore"):
-            found = np.array([about_means(row) for row in integrals]).reshape(len(terms), len(pieces))
-            sizes = np.sqrt((found**2).sum(axis=1))
+            centred = np.array([about_means(row) for row in integrals]).reshape(len(terms), len(pieces))
+            sizes = np.sqrt((centred**2).sum(axis=1))
             usable = np.flatnonzero(np.isfinite(sizes) & (sizes > LEAST_SIZE * np.abs(integrals).max(axis=1, initial=0.0)))
         if is_whole and len(usable) < len(terms):
             return []
-        rows = found[usable] / sizes[usable, None]
+        rows = centred[usable] / sizes[usable, None]
         target = about_means(self._states[:, state])
         gram, moments, square = rows @ rows.T, rows @ target, float(target @ target)
         noise = count * (LEAST_NOISE * float(np.std(self._states[known, state]))) ** 2 or 1.0
-        each = math.log(count) + 2.0 * math.log(len(self._terms))
+        penalty = math.log(count) + 2.0 * math.log(len(self._terms))
         choices = []
-        for places in [[*range(len(usable))]] if is_whole else _subsets(gram, moments, most):
-            numbers = _solved(gram, moments, np.array([places], np.int64))[0]
-            left = max(square - float(moments[places] @ numbers), 0.0)
-            chosen = usable[places]
-            law = tuple((float(number), terms[place]) for number, place in zip(numbers / sizes[chosen], chosen, strict=True))
-            choices.append(Choice(law, count * math.log(left + noise) + each * len(numbers_of(law))))
+        for subset in [[*range(len(usable))]] if is_whole else _subsets(gram, moments, most):
+            numbers = _solved(gram, moments, np.array([subset], np.int64))[0]
+            left = max(square - float(moments[subset] @ numbers), 0.0)
+            chosen = usable[subset]
+            law = tuple((float(number), terms[index]) for number, index in zip(numbers / sizes[chosen], chosen, strict=True))
+            choices.append(Choice(law, count * math.log(left + noise) + penalty * len(numbers_of(law))))
         return choices
 
 
-def _solved(gram: NDArray[np.float64], moments: NDArray[np.float64], places: NDArray[np.int64]) -> NDArray[np.float64]:
+def _solved(gram: NDArray[np.float64], moments: NDArray[np.float64], sets: NDArray[np.int64]) -> NDArray[np.float64]:
     """The numbers of least squares by some rows, for each set of `(num_sets, num_rows)` places."""
-    matrices = gram[places[:, :, None], places[:, None, :]] + RIDGE * np.eye(places.shape[1])
-    return np.asarray(np.linalg.solve(matrices, moments[places][:, :, None])[:, :, 0], np.float64)
+    matrices = gram[sets[:, :, None], sets[:, None, :]] + RIDGE * np.eye(sets.shape[1])
+    return np.asarray(np.linalg.solve(matrices, moments[sets][:, :, None])[:, :, 0], np.float64)
 
 
 def _subsets(gram: NDArray[np.float64], moments: NDArray[np.float64], most: int) -> list[list[int]]:
@@ -190,10 +190,10 @@ def _subsets(gram: NDArray[np.float64], moments: NDArray[np.float64], most: int)
     beam: list[tuple[int, ...]] = [()]
     best: list[list[int]] = [[]]
     for _ in range(min(most, num)):
-        grown = sorted({tuple(sorted((*chosen, place))) for chosen in beam for place in range(num) if place not in chosen})
-        places = np.array(grown)
-        explained = (moments[places] * _solved(gram, moments, places)).sum(axis=1)
+        grown = sorted({tuple(sorted((*chosen, row))) for chosen in beam for row in range(num) if row not in chosen})
+        sets = np.array(grown)
+        explained = (moments[sets] * _solved(gram, moments, sets)).sum(axis=1)
         order = np.argsort(-explained, kind="stable")[:width]
-        beam = [grown[each] for each in order]
+        beam = [grown[i] for i in order]
         best.append(list(beam[0]))
     return best

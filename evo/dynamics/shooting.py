@@ -115,10 +115,10 @@ class Shooting:
         def slope(state: NDArray[np.float64], inputs: NDArray[np.float64]) -> NDArray[np.float64]:
             x[: len(state)] = state
             x[len(state) :] = inputs[:, None]
-            found = np.empty_like(state)
-            for row, (function, own) in enumerate(functions):
-                found[row] = function(x, own)
-            return found
+            slopes = np.empty_like(state)
+            for row, (function, constants) in enumerate(functions):
+                slopes[row] = function(x, constants)
+            return slopes
 
         state = starts.copy()
         courses = np.empty((len(self._times), *starts.shape))
@@ -148,17 +148,17 @@ class Shooting:
         fixed: Collection[int] = (),
         most: float = math.inf,
     ) -> Fit | None:
-        """The laws with the constants that fit best from their own on; None if they leave the finite numbers at once.
+        """The laws with the best constants near their own; None if they leave the finite numbers at once.
 
         Args:
             starts: states at the beginnings of pieces to begin with; None: those of the smooth courses.
-            fixed: places of numbers that stay as they are; their variances are 0.
+            fixed: indices of numbers that stay unchanged; their variances are 0.
             most: a cost; None is given for laws that do not get near it soon.
         """
         numbers = np.array([number for law in laws for number in numbers_of(law)])
         starts = self.starts if starts is None else starts
         with np.errstate(all="ignore"):
-            return self._fit(laws, numbers, starts, [place for place in range(len(numbers)) if place not in fixed], most)
+            return self._fit(laws, numbers, starts, [i for i in range(len(numbers)) if i not in fixed], most)
 
     def _fit(
         self, laws: Sequence[Law], values: NDArray[np.float64], starts: NDArray[np.float64], free: list[int], most: float
@@ -169,8 +169,8 @@ class Shooting:
             return None
         covariance = np.zeros((len(values), len(values)))
         covariance[np.ix_(free, free)] = _inverted(last.hessian)
-        found = laws_with_numbers(laws, last.numbers.tolist())
-        return Fit(found, covariance, last.error, np.sqrt(last.variances), last.starts)
+        fitted = laws_with_numbers(laws, last.numbers.tolist())
+        return Fit(fitted, covariance, last.error, np.sqrt(last.variances), last.starts)
 
 
 class _Model:

@@ -1,6 +1,6 @@
 """Recordings as users have them: times, states and inputs as arrays, and the names of columns.
 
-Owns what is refused, in one line that says what would do. Knows nothing of laws.
+Owns the checks, whose messages are one line with the remedy. Knows nothing of laws.
 """
 
 from __future__ import annotations
@@ -40,35 +40,37 @@ def trajectories(t: Any, X: Any, u: Any, least: int) -> tuple[list[str], list[st
     names = [*states, *inputs]
     if shared := [name for name in names if names.count(name) > 1]:
         raise ValueError(f"X and u: {shared[0]} is the name of two columns; rename one")
-    found = []
-    for number, (times, table, given) in enumerate(zip(all_times, tables, all_inputs, strict=True)):
-        of = f"[{number}]" if is_list else ""
-        if names_of(table, "x") != states or ([] if given is None else names_of(given, "u")) != inputs:
-            raise ValueError(f"X{of} and u{of}: all trajectories must have the same states and inputs, in the same order")
-        found.append(_trajectory(times_of(times, f"t{of}", least), table_of(table, f"X{of}"), given, of, states, least))
-    return states, inputs, found
+    checked = []
+    for number, (times, table, raw_inputs) in enumerate(zip(all_times, tables, all_inputs, strict=True)):
+        suffix = f"[{number}]" if is_list else ""
+        if names_of(table, "x") != states or ([] if raw_inputs is None else names_of(raw_inputs, "u")) != inputs:
+            raise ValueError(f"X{suffix} and u{suffix}: all trajectories must have the same states and inputs, in the same order")
+        checked.append(
+            _trajectory(times_of(times, f"t{suffix}", least), table_of(table, f"X{suffix}"), raw_inputs, suffix, states, least)
+        )
+    return states, inputs, checked
 
 
 def _trajectory(
-    times: NDArray[np.float64], states: NDArray[np.float64], given: Any, of: str, names: Sequence[str], least: int
+    times: NDArray[np.float64], states: NDArray[np.float64], raw_inputs: Any, suffix: str, names: Sequence[str], least: int
 ) -> Trajectory:
     if len(times) != len(states):
-        raise ValueError(f"t{of} has {len(times)} times, X{of} has {len(states)} rows")
-    inputs = inputs_of(given, len(states))
+        raise ValueError(f"t{suffix} has {len(times)} times, X{suffix} has {len(states)} rows")
+    inputs = inputs_of(raw_inputs, len(states))
     if (is_infinite := np.isinf(states).any(axis=1)).any():
-        raise ValueError(f"X{of}: row {is_infinite.argmax()} has infinite values; a missing sample is NaN")
+        raise ValueError(f"X{suffix}: row {is_infinite.argmax()} has infinite values; a missing sample is NaN")
     if (is_unknown := ~np.isfinite(inputs).all(axis=1)).any():
-        raise ValueError(f"u{of}: row {is_unknown.argmax()} is not finite; inputs are all known")
+        raise ValueError(f"u{suffix}: row {is_unknown.argmax()} is not finite; inputs are all known")
     if (few := np.isfinite(states).sum(axis=0)).min() < least:
-        raise ValueError(f"X{of}: {names[int(few.argmin())]} has {few.min()} samples, at least {least} are needed")
+        raise ValueError(f"X{suffix}: {names[int(few.argmin())]} has {few.min()} samples, at least {least} are needed")
     largest = max(np.nanmax(np.abs(states)), np.abs(inputs).max(initial=0.0), np.abs(times).max())
     if not largest < LARGEST or np.ptp(times) < 1.0 / LARGEST:
         raise ValueError(
-            f"t{of}, X{of} and u{of}: numbers must be below {LARGEST:g}, and times farther apart than {1 / LARGEST:g}"
+            f"t{suffix}, X{suffix} and u{suffix}: numbers must be below {LARGEST:g}, and times farther apart than {1 / LARGEST:g}"
         )
     if (gap := np.diff(times).max()) > MOST_GAP * np.median(np.diff(times)):
         raise ValueError(
-            f"t{of}: {gap:g} passes between two samples, more than {MOST_GAP} times as much as usual; pass what lies "
+            f"t{suffix}: {gap:g} passes between two samples, more than {MOST_GAP} times as much as usual; pass what lies "
             "before and after as two trajectories, in lists"
         )
     return times, states, inputs
@@ -80,26 +82,26 @@ def names_of(table: Any, letter: str) -> list[str]:
         names = map(str, table.columns)
         return [name if name.isidentifier() and not keyword.iskeyword(name) else f"`{name}`" for name in names]
     shape = _numbers(table, {"x": "X"}.get(letter, letter)).shape
-    return [f"{letter}{place}" for place in range(1 if len(shape) < 2 else shape[1])]
+    return [f"{letter}{i}" for i in range(1 if len(shape) < 2 else shape[1])]
 
 
 def table_of(values: Any, name: str) -> NDArray[np.float64]:
     """States as `(num_samples, num_states)`."""
-    found = _numbers(values, name)
-    if found.ndim != 2 or not found.shape[1]:
+    table = _numbers(values, name)
+    if table.ndim != 2 or not table.shape[1]:
         raise ValueError(
-            f"{name}: expected an array of shape (num_samples, num_states), got {found.shape}; one state is a column, x[:, None]"
+            f"{name}: expected an array of shape (num_samples, num_states), got {table.shape}; one state is a column, x[:, None]"
         )
-    return found
+    return table
 
 
 def inputs_of(values: Any, count: int) -> NDArray[np.float64]:
     """Inputs as `(count, num_inputs)`."""
-    found = np.zeros((count, 0)) if values is None else _numbers(values, "u")
-    found = found[:, None] if found.ndim == 1 else found
-    if found.ndim != 2 or len(found) != count:
+    inputs = np.zeros((count, 0)) if values is None else _numbers(values, "u")
+    inputs = inputs[:, None] if inputs.ndim == 1 else inputs
+    if inputs.ndim != 2 or len(inputs) != count:
         raise ValueError(f"u: expected an array of shape ({count}, num_inputs), got {np.shape(values)}")
-    return found
+    return inputs
 
 
 def times_of(values: Any, name: str, least: int) -> NDArray[np.float64]:
@@ -111,15 +113,15 @@ def times_of(values: Any, name: str, least: int) -> NDArray[np.float64]:
         column = column - column.iloc[0]
     if column.dtype.kind == "m":
         column = column.dt.total_seconds()
-    found = _numbers(column, name, "; text becomes dates by pandas.to_datetime")
-    is_wrong = ~np.isfinite(found) | np.append(False, ~(np.diff(found) > 0))
+    times = _numbers(column, name, "; text becomes dates by pandas.to_datetime")
+    is_wrong = ~np.isfinite(times) | np.append(False, ~(np.diff(times) > 0))
     if is_wrong.any():
         row = int(is_wrong.argmax())
         raise ValueError(
-            f"{name}: row {row} is {found[row]:g}{f', after {found[row - 1]:g}' if row else ''}; times must be finite, each "
+            f"{name}: row {row} is {times[row]:g}{f', after {times[row - 1]:g}' if row else ''}; times must be finite, each "
             "later than the one before"
         )
-    return found
+    return times
 
 
 def are_dates(values: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Laws as sums of terms: what a law of motion is made of.
+"""Laws of motion as sums of terms.
 
 Owns their form, how formulas become sums, and how sums are written and computed. Knows nothing of data.
 """
@@ -89,14 +89,14 @@ def divided_by(law: Law) -> Term:
 
 
 def saturating(law: Law) -> Iterator[Law]:
-    """Yield shorter laws that have y/(1 + a*x) in place of y and y*x/(1 + a*x), whose numbers may say no more."""
-    for (number, term), (other, longer) in permutations(law, 2):
+    """Yield shorter laws that have y/(1 + a*x) in place of y and y*x/(1 + a*x), whose numbers may be redundant."""
+    for (number, term), (longer_number, longer) in permutations(law, 2):
         rest = dict(product_of(longer, tuple((factor, -power) for factor, power in term)))
         divisor = next((factor for factor, power in rest.items() if isinstance(factor, tuple) and power == -1.0), None)
         if divisor is None or divisor[0] != "sum" or len(divisor[1]) != 2:
             continue
         if product_of(tuple(rest.items())) == product_of(((divisor, -1.0),), divisor[1][1][1]):
-            kept = [part for part in law if part not in ((number, term), (other, longer))]
+            kept = [part for part in law if part not in ((number, term), (longer_number, longer))]
             yield (*kept, (number, product_of(term, ((divisor, -1.0),))))
 
 
@@ -123,12 +123,12 @@ def product_of(*terms: Term) -> Term:
 def _power(law: Law, power: float) -> Law:
     if len(law) == 1:
         [(number, term)] = law
-        if power != int(power) and any(each % 2 == 0 and each * power % 2 for _, each in term):
+        if power != int(power) and any(exponent % 2 == 0 and exponent * power % 2 for _, exponent in term):
             raise NoLaw("an absolute value")
         value = float(np.float64(number) ** power) if number > 0 or power == int(power) else np.nan
         if not np.isfinite(value):
             raise NoLaw("no real number")
-        return ((value, tuple((factor, each * power) for factor, each in term)),)
+        return ((value, tuple((factor, exponent * power) for factor, exponent in term)),)
     if power == int(power) and 1 <= power <= 3:
         return law if power == 1 else _times(law, _power(law, power - 1))
     if not law:
@@ -136,8 +136,10 @@ def _power(law: Law, power: float) -> Law:
     first = law[0][0]
     if first < 0 and power != int(power):
         raise NoLaw("no real number")
-    one = tuple((number / first, term) for number, term in law)
-    return ((float(np.float64(abs(first)) ** power) * (-1.0 if first < 0 and power % 2 else 1.0), ((("sum", one), power),)),)
+    normalised = tuple((number / first, term) for number, term in law)
+    return (
+        (float(np.float64(abs(first)) ** power) * (-1.0 if first < 0 and power % 2 else 1.0), ((("sum", normalised), power),)),
+    )
 
 
 def _exp(law: Law) -> Law:
@@ -175,16 +177,16 @@ _MINUS: Law = ((-1.0, ()),)
 
 def numbers_of(law: Law) -> list[float]:
     """The numbers of a law that data decide, in the order in which it is written."""
-    return [each for number, term in law for each in (number, *inner_numbers(term))]
+    return [value for number, term in law for value in (number, *inner_numbers(term))]
 
 
 def inner_numbers(term: Term) -> list[float]:
     """Numbers within functions and powers of a term."""
-    found = []
+    numbers = []
     for factor, _ in term:
         if isinstance(factor, tuple):
-            found += numbers_of(factor[1])[factor[0] == "sum" :]
-    return found
+            numbers += numbers_of(factor[1])[factor[0] == "sum" :]
+    return numbers
 
 
 def with_numbers(law: Law, numbers: Sequence[float]) -> Law:
@@ -199,8 +201,8 @@ def with_numbers(law: Law, numbers: Sequence[float]) -> Law:
 
     def law_with(law: Law, is_first_fixed: bool = False) -> Law:
         parts = []
-        for place, (number, term) in enumerate(law):
-            value = number if is_first_fixed and place == 0 else float(next(left))
+        for index, (number, term) in enumerate(law):
+            value = number if is_first_fixed and index == 0 else float(next(left))
             parts.append((value, term_of(term)))
         return tuple(parts)
 
@@ -273,12 +275,12 @@ def compiled(law: Law) -> Callable[..., Any]:
     return _compiled(law, count(), is_first_fixed=False)
 
 
-def _compiled(law: Law, places: Iterator[int], *, is_first_fixed: bool) -> Callable[..., Any]:
+def _compiled(law: Law, indices: Iterator[int], *, is_first_fixed: bool) -> Callable[..., Any]:
     """places: of numbers, in the order of `numbers_of`."""
     parts = []
-    for place, (_, term) in enumerate(law):
-        first = None if is_first_fixed and place == 0 else next(places)
-        factors = [(power > 0.0, _compiled_factor(factor, abs(power), places)) for factor, power in term]
+    for index, (_, term) in enumerate(law):
+        first = None if is_first_fixed and index == 0 else next(indices)
+        factors = [(power > 0.0, _compiled_factor(factor, abs(power), indices)) for factor, power in term]
         parts.append((first, sorted(factors, key=lambda factor: not factor[0])))
 
     def run(x: Any, p: Any) -> Any:
@@ -293,9 +295,9 @@ def _compiled(law: Law, places: Iterator[int], *, is_first_fixed: bool) -> Calla
     return run
 
 
-def _compiled_factor(factor: Factor, power: float, places: Iterator[int]) -> Callable[..., Any]:
+def _compiled_factor(factor: Factor, power: float, indices: Iterator[int]) -> Callable[..., Any]:
     exponent = int(power) if power.is_integer() else power
-    inner = _compiled(factor[1], places, is_first_fixed=factor[0] == "sum") if isinstance(factor, tuple) else None
+    inner = _compiled(factor[1], indices, is_first_fixed=factor[0] == "sum") if isinstance(factor, tuple) else None
     function = getattr(np, factor[0]) if inner and factor[0] != "sum" else None
 
     def run(x: Any, p: Any) -> Any:

@@ -1,8 +1,9 @@
 """Formulas of real numbers in algebra: numbers times powers, which join wherever a formula is defined.
 
 Owns forms and the rules by which powers, logarithms, waves, sums and quotients join. Convention: in real arithmetic, where a
-formula is defined, its form has the same value, but for rounding; it may be defined in more places. What hides an undefined value
-(`min`, `max`, choices) is left as it is. Offsets of inputs that float32 cannot hold stay beside them. Knows nothing of texts.
+formula is defined, its form has the same value, but for rounding; it may be defined in more places. Functions that hide an
+undefined value (`min`, `max`, choices) are left unchanged. Offsets of inputs that float32 cannot hold stay beside them. Knows
+nothing of texts.
 
 A form is a number times powers of atoms. An atom is a leaf, a function of forms, a sum of forms, e to a form, or a product whose
 factors may be negative, of which a root is taken. Slightly long: all rules that join forms share their atoms.
@@ -61,7 +62,7 @@ def scaled(form: Form, number: float) -> Form:
 
 
 class Algebra:
-    """Forms of a formula's nodes. atoms: key of each, of which the first says what it is.
+    """Forms of a formula's nodes. atoms: key of each, which begins with its kind.
 
     Args:
         ranges: least and greatest value of inputs, by name, where the forms are to have the formula's values.
@@ -80,12 +81,12 @@ class Algebra:
         """The form of each node."""
         nodes, forms = self.formula.nodes, list[Form]()
         moved = set(unit_nodes(self.formula))
-        for place, node in enumerate(nodes):
+        for index, node in enumerate(nodes):
             operands = [forms[operand] for operand in node.operands]
             if node.kind == NodeKind.CONSTANT and node.type == REAL and math.isfinite(node.number):
                 forms.append((node.number, ()))
-            elif node.kind != NodeKind.PTX or node.form in _HIDING or node.type != REAL or place in moved:
-                forms.append(self.atom("node", place))
+            elif node.kind != NodeKind.PTX or node.form in _HIDING or node.type != REAL or index in moved:
+                forms.append(self.atom("node", index))
             elif node.form in _RULES:
                 forms.append(_RULES[node.form](self, *operands))
             elif node.form in _ODD | _EVEN:
@@ -121,24 +122,24 @@ class Algebra:
         return self._sizes[atom]
 
     def rank(self, *forms: Form) -> tuple[tuple[int, ...], int, str]:
-        """Place of forms in an order that does not depend on a program's: by inputs, size, and the beginning of a text."""
+        """Key of forms in an order that does not depend on a program's: by inputs, size, and the beginning of a text."""
         atoms = [(power, *self._atom_rank(atom)) for _, factors in forms for atom, power in factors]
-        inputs = tuple(sorted({each for _, inputs, _ in atoms for each in inputs}))
+        inputs = tuple(sorted({i for _, inputs, _ in atoms for i in inputs}))
         text = "".join([*(f"{number}" for number, _ in forms), *sorted(f"{text}^{power}" for power, _, text in atoms)])
         return inputs, sum(map(self.size, forms)), text[:MAX_RANKED]
 
     @np.errstate(all="ignore")
     def bounds(self, form: Form) -> NDArray[np.float64]:
-        """Numbers between which the values of a form are, as far as ranges tell."""
-        found = np.full(2, form[0])
+        """Bounds of a form's values, as far as ranges determine them."""
+        bounds = np.full(2, form[0])
         for atom, power in form[1]:
             if atom not in self._bounds:
                 self._bounds[atom] = self._atom_bounds(atom)
             base = self._bounds[atom]
             is_known = base[0] > 0.0 or (base[0] == 0.0 < power) or (power > 0.0 and power % 2.0 == 1.0)
-            ends = np.multiply.outer(found, base**power if is_known else ANYWHERE)
-            found = np.array([ends.min(), ends.max()])
-        return ANYWHERE if np.isnan(found).any() else found
+            ends = np.multiply.outer(bounds, base**power if is_known else ANYWHERE)
+            bounds = np.array([ends.min(), ends.max()])
+        return ANYWHERE if np.isnan(bounds).any() else bounds
 
     def _atom_bounds(self, atom: int) -> NDArray[np.float64]:
         kind, *parts = self.atoms[atom]
@@ -156,7 +157,7 @@ class Algebra:
         if atom not in self._ranks:
             kind, *parts = self.atoms[atom]
             if kind == "node":
-                nodes = [self.formula.nodes[each] for each in (*self.formula.needed_by(parts[0]), parts[0])]
+                nodes = [self.formula.nodes[index] for index in (*self.formula.needed_by(parts[0]), parts[0])]
                 inputs = tuple(sorted({node.payload for node in nodes if node.kind == NodeKind.INPUT}))
                 text = "".join(f"{node.kind}:{node.payload} " for node in nodes)
             else:
@@ -170,7 +171,9 @@ class Algebra:
 
     @np.errstate(invalid="ignore")  # of bounds
     def sum(self, forms: Iterable[Form]) -> Form:
-        """Sums of sums are one, like terms join, and logarithms, waves and quotients. The number of all terms stands before."""
+        """Sums of sums are one, like terms join, and logarithms, waves and quotients. A common number of all terms comes before
+        the sum.
+        """
         total: dict[Factors, float] = {}
         several: list[Form] = []
         for form in forms:
@@ -211,11 +214,11 @@ class Algebra:
 
     def _joined_logarithms(self, total: dict[Factors, float]) -> None:
         """log(a) + log(b) is log(a*b)."""
-        found: dict[float, list[tuple[Factors, float]]] = {}
+        groups: dict[float, list[tuple[Factors, float]]] = {}
         for factors, number in total.items():
             if len(factors) == 1 and factors[0][1] == 1.0 and self.atoms[factors[0][0]][0] == "log":
-                found.setdefault(abs(number), []).append((factors, number))
-        for size, several in found.items():
+                groups.setdefault(abs(number), []).append((factors, number))
+        for size, several in groups.items():
             if len(several) > 1 and size:
                 inner = [self.power(self.atoms[factors[0][0]][1], math.copysign(1.0, number)) for factors, number in several]
                 joined = scaled(self.logarithm(self.product(inner)), size)
@@ -224,10 +227,10 @@ class Algebra:
     def _joined_waves(self, total: dict[Factors, float]) -> None:
         """Writes n*c**2 + n*s**2 as n, n - n*c**2 as n*s**2, n - 2*n*s**2 as n*cos(2*a), and 0.5 + 0.5*cos(2*a) as c**2."""
         for factors, number in list(total.items()):
-            found = next(((a, p, *wave) for a, p in factors if p in (1.0, 2.0) and (wave := self._wave_of(a))), None)
-            if found is None or factors not in total:
+            match = next(((a, p, *wave) for a, p in factors if p in (1.0, 2.0) and (wave := self._wave_of(a))), None)
+            if match is None or factors not in total:
                 continue
-            atom, power, name, angle = found
+            atom, power, name, angle = match
             rest = tuple(pair for pair in factors if pair != (atom, power))
             there = total.get(rest, 0.0)
             if power == 1.0:
@@ -235,8 +238,8 @@ class Algebra:
                     half = self._wave("cos(a)" if there * number > 0.0 else "sin(a)", scaled(angle, 0.5))
                     _replace(total, [factors, rest], self.product([(2.0 * there, rest), half, half]))
                 continue
-            other = self._wave_atom("cos(a)" if name == "sin(a)" else "sin(a)", angle)
-            partner = tuple(sorted([*rest, (other, 2.0)]))
+            counterpart = self._wave_atom("cos(a)" if name == "sin(a)" else "sin(a)", angle)
+            partner = tuple(sorted([*rest, (counterpart, 2.0)]))
             if _is_near(total.get(partner, 0.0), number):
                 _replace(total, [factors, partner], (number, rest))
             elif there and _is_near(there, -number):
@@ -248,17 +251,19 @@ class Algebra:
     def _joined_sums_of_waves(self, total: dict[Factors, float]) -> None:
         """Writes n*cos(a + b) + n*cos(a - b) as 2*n*cos(a)*cos(b), and so of sines, where that is shorter."""
         waves = [(f, n, *wave) for f, n in total.items() if len(f) == 1 and f[0][1] == 1.0 and (wave := self._wave_of(f[0][0]))]
-        for k, (one, n, name, a) in enumerate(waves):
-            for other, m, same, b in waves[k + 1 :]:
-                if name == same and one in total and other in total and _is_near(abs(m), abs(n)):
+        for k, (first, n, name, a) in enumerate(waves):
+            for second, m, same, b in waves[k + 1 :]:
+                if name == same and first in total and second in total and _is_near(abs(m), abs(n)):
                     half = scaled(self.sum([a, b]), 0.5), scaled(self.sum([a, scaled(b, -1.0)]), 0.5)
                     is_sum, is_cosine = m * n > 0.0, name == "cos(a)"
                     names = {(1, 1): "cc", (1, 0): "ss", (0, 1): "sc", (0, 0): "cs"}[is_cosine, is_sum]
                     sign = -2.0 if names == "ss" else 2.0
-                    parts = (self._wave("cos(a)" if each == "c" else "sin(a)", h) for each, h in zip(names, half, strict=True))
-                    found = self.product([(sign * n, ()), *parts])
-                    if self.size(found) < self.size((n, one)) + self.size((m, other)):
-                        _replace(total, [one, other], found)
+                    parts = (
+                        self._wave("cos(a)" if letter == "c" else "sin(a)", h) for letter, h in zip(names, half, strict=True)
+                    )
+                    product = self.product([(sign * n, ()), *parts])
+                    if self.size(product) < self.size((n, first)) + self.size((m, second)):
+                        _replace(total, [first, second], product)
 
     def _wave_atom(self, name: str, angle: Form) -> int:
         return self.atom("call", name, angle)[1][0][0]
@@ -274,17 +279,17 @@ class Algebra:
             if below is None or factors not in total or len(self.atoms[below][1]) > MAX_TERMS:
                 continue
             above = number, tuple(pair for pair in factors if pair != (below, -1.0))
-            for other, size in list(total.items()):
-                if other == factors or any(atom == below for atom, _ in other):
+            for partner, size in list(total.items()):
+                if partner == factors or any(atom == below for atom, _ in partner):
                     continue
                 parts: dict[Factors, float] = {}
-                for term in (above, *(self.product([(size, other), term]) for term in self.atoms[below][1])):
+                for term in (above, *(self.product([(size, partner), term]) for term in self.atoms[below][1])):
                     for n, f in self.terms(term):
                         _add(parts, f, n)
-                is_whole = not other and len(parts) == len(self.atoms[below][1]) and len({*map(abs, parts.values())}) == 1
+                is_whole = not partner and len(parts) == len(self.atoms[below][1]) and len({*map(abs, parts.values())}) == 1
                 if len(parts) == 1 or is_whole:
                     above = self.sum((n, f) for f, n in parts.items())
-                    _replace(total, [factors, other], self.product([above, (1.0, ((below, -1.0),))]))
+                    _replace(total, [factors, partner], self.product([above, (1.0, ((below, -1.0),))]))
                     break
 
     # ---- products ----
@@ -294,8 +299,8 @@ class Algebra:
         number, powers, exponents = 1.0, dict[int, float](), list[Form]()
         todo = [*forms]
         while todo:
-            each, factors = todo.pop(0)
-            number *= each
+            factor, factors = todo.pop(0)
+            number *= factor
             for atom, power in factors:
                 kind, *parts = self.atoms[atom]
                 total = plain(powers.pop(atom, 0.0) + power)
@@ -310,12 +315,12 @@ class Algebra:
         for atom in [*powers]:  # sin(a)*cos(a) is sin(2*a)/2, sin(a)/cos(a) is tan(a)
             wave = self._wave_of(atom)
             if wave and wave[0] == "sin(a)":
-                other = self._numbers.get(("call", "cos(a)", wave[1]), -1)
-                if powers[atom] == -powers.get(other, 0.0):
+                cosine = self._numbers.get(("call", "cos(a)", wave[1]), -1)
+                if powers[atom] == -powers.get(cosine, 0.0):
                     powers[self._wave_atom("tan(a)", wave[1])] = powers.pop(atom)
-                    del powers[other]
-                elif powers[atom] == powers.get(other) == 1.0:
-                    del powers[atom], powers[other]
+                    del powers[cosine]
+                elif powers[atom] == powers.get(cosine) == 1.0:
+                    del powers[atom], powers[cosine]
                     half = self._wave("sin(a)", scaled(wave[1], 2.0))
                     rest = self.product([(number, tuple(sorted(powers.items()))), *map(self._exponential, exponents)])
                     return self.product([rest, scaled(half, 0.5)])
@@ -339,9 +344,9 @@ class Algebra:
                     rest = tuple(
                         (a, p) for a, p in {**dict(form[1]), atom: plain(times - share * power)}.items() if p and a != whole
                     )
-                    found = self.product([(form[0], rest), self.power(full, power)])
-                    if self.size(found) < self.size(form):
-                        return found
+                    candidate = self.product([(form[0], rest), self.power(full, power)])
+                    if self.size(candidate) < self.size(form):
+                        return candidate
         return form
 
     def power(self, form: Form, exponent: float) -> Form:
@@ -457,9 +462,9 @@ class Algebra:
             phase = -phase
         if name in ("sin(a)", "cos(a)") and abs(abs(phase) - math.pi / 2.0) < 1e-15:
             plain = self.sum(term for term in self.terms(angle) if term[1])
-            other = "cos(a)" if name == "sin(a)" else "sin(a)"
+            counterpart = "cos(a)" if name == "sin(a)" else "sin(a)"
             turn = math.copysign(1.0, phase) if name == "sin(a)" else -math.copysign(1.0, phase)
-            return scaled(self._wave(other, plain), sign * turn)
+            return scaled(self._wave(counterpart, plain), sign * turn)
         return scaled(self.atom("call", name, angle), sign)
 
 

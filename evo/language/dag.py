@@ -62,8 +62,8 @@ class Node:
     operands: tuple[int, ...] = ()
     row: Row = field(default=_UNKNOWN, compare=False, repr=False)
 
-    def of(self, operands: tuple[int, ...]) -> Node:
-        """The same of other operands."""
+    def with_operands(self, operands: tuple[int, ...]) -> Node:
+        """The node with other operands."""
         return self if operands == self.operands else Node(self.kind, self.payload, self.stack, operands, self.row)
 
     @property
@@ -134,7 +134,7 @@ class Dag:
         """The graph without nodes that no result needs."""
         ends = {result for result in self.results if result is not None}
         new = {old: index for index, old in enumerate(sorted(ends.union(self.needed_by(*ends))))}
-        nodes = (self.nodes[old].of(tuple(new[operand] for operand in self.nodes[old].operands)) for old in new)
+        nodes = (self.nodes[old].with_operands(tuple(new[operand] for operand in self.nodes[old].operands)) for old in new)
         return replace(
             self, nodes=tuple(nodes), results=tuple(None if result is None else new[result] for result in self.results)
         )
@@ -144,7 +144,9 @@ class Dag:
         if isinstance(by, Node):
             return Dag((*self.nodes[:index], by, *self.nodes[index + 1 :]), self.results, self.inputs, self.outputs)
         nodes = tuple(
-            node.of(tuple(by if operand == index else operand for operand in node.operands)) if index in node.operands else node
+            node.with_operands(tuple(by if operand == index else operand for operand in node.operands))
+            if index in node.operands
+            else node
             for node in self.nodes
         )
         return Dag(nodes, tuple(by if result == index else result for result in self.results), self.inputs, self.outputs)
@@ -270,7 +272,7 @@ class Builder:
         for node in graph.nodes:
             operands = tuple(indices[operand] for operand in node.operands)
             is_input = node.kind == NodeKind.INPUT
-            indices.append(inputs[node.payload] if is_input else self.node(node.of(operands)))
+            indices.append(inputs[node.payload] if is_input else self.node(node.with_operands(operands)))
         return [self.constant(0.0) if result is None else indices[result] for result in graph.results]
 
     def graph(self, *results: int | None) -> Dag:
@@ -288,7 +290,7 @@ def rebuilt(graph: Dag, rule: Callable[[Builder, Node, int], int]) -> Dag:
     builder, indices = Builder(), list[int]()
     for index, node in enumerate(graph.nodes):
         operands = tuple(indices[operand] for operand in node.operands)
-        indices.append(rule(builder, node.of(operands), index))
+        indices.append(rule(builder, node.with_operands(operands), index))
     results = tuple(None if result is None else indices[result] for result in graph.results)
     return replace(graph, nodes=tuple(builder.nodes), results=results).trimmed()
 

@@ -1,4 +1,4 @@
-"""Instructions written anew from what they are in algebra: numbers times powers, so that like terms join and divisors cancel.
+"""Instructions rewritten from their algebraic form, numbers times powers, so that like terms join and divisors cancel.
 
 Owns this form, and the way back: x^3*(1 - x) for (1/x - 1)*x^4, -0.7*x for x - 1.7*x, x*2^y for 2^(log2(x) + y). Knows nothing of
 which way is better.
@@ -36,10 +36,10 @@ def rewritten(language: Language, graph: Dag, values: Mapping[int, float], allow
         forms = _Forms(language, graph, values, allowed, multiplies_out)
         size = forms.size(graph)
         for index in graph.instructions():
-            found = forms.graph(index)
-            if found and found not in seen and forms.size(found) < size:
-                seen.add(found)
-                yield found
+            candidate = forms.graph(index)
+            if candidate and candidate not in seen and forms.size(candidate) < size:
+                seen.add(candidate)
+                yield candidate
 
 
 class _Forms:
@@ -93,13 +93,13 @@ class _Forms:
         number, monomial = exponent
         terms = [exponent]
         if len(monomial) == 1 and monomial[0][1] == 1 and monomial[0][0] in self._by_number:
-            terms = [(number * factor, each) for each, factor in self._by_number[monomial[0][0]]]
+            terms = [(number * factor, part) for part, factor in self._by_number[monomial[0][0]]]
         factor: Term = (1.0, ())
         rest: list[Term] = []
-        for times, each in terms:
-            operand = self._operand_of_logarithm(each)
+        for times, part in terms:
+            operand = self._operand_of_logarithm(part)
             if operand is None or not times.is_integer() or abs(times) > MAX_POWER:
-                rest.append((times, each))
+                rest.append((times, part))
             else:
                 inner = self.terms[operand]
                 factor = _times(factor, (inner[0] ** int(times), _power(inner[1], int(times))))
@@ -108,7 +108,7 @@ class _Forms:
         left = self._sum(rest)
         if left is None:
             return None
-        atom = next((atom for atom, found in self._exponents.items() if found == left), self._next_number())
+        atom = next((atom for atom, known in self._exponents.items() if known == left), self._next_number())
         self._exponents[atom] = left
         return _times(factor, (1.0, ((atom, 1),)))
 
@@ -126,44 +126,46 @@ class _Forms:
 
     def _sum(self, terms: list[Term]) -> Term | None:
         """The sum of terms, which sums of sums are not; None: it has too many."""
-        found: dict[Monomial, float] = {}
+        total: dict[Monomial, float] = {}
         todo, largest = [*terms], 0.0
         while todo:
             number, monomial = todo.pop()
             inner = next((atom for atom, power in monomial if atom in self._by_number and power > 0), -1)
             if inner >= 0 and (self._multiplies_out or monomial == ((inner, 1),)):
                 rest = _product(monomial, ((inner, -1),))
-                todo += [(number * factor, _product(rest, each)) for each, factor in self._by_number[inner]]
+                todo += [(number * factor, _product(rest, part)) for part, factor in self._by_number[inner]]
             else:
-                found[monomial] = found.get(monomial, 0.0) + number
+                total[monomial] = total.get(monomial, 0.0) + number
                 largest = max(largest, abs(number))
-            if len(todo) + len(found) > MAX_PARTS:
+            if len(todo) + len(total) > MAX_PARTS:
                 return None
         least = NOTHING * largest
-        found = {each: number for each, number in found.items() if abs(number) > least}
-        if len(found) > MAX_TERMS:
+        total = {part: number for part, number in total.items() if abs(number) > least}
+        if len(total) > MAX_TERMS:
             return None
-        if len(found) < 2:
-            return next(((number, each) for each, number in found.items()), (0.0, ()))
-        content = self._content([*found])
-        parts = tuple(sorted((_product(each, _power(content, -1)), number) for each, number in found.items()))
+        if len(total) < 2:
+            return next(((number, part) for part, number in total.items()), (0.0, ()))
+        content = self._content([*total])
+        parts = tuple(sorted((_product(part, _power(content, -1)), number) for part, number in total.items()))
         first = parts[0][1]
-        parts = tuple((each, number / first) for each, number in parts)
+        parts = tuple((part, number / first) for part, number in parts)
         number = self._sums.setdefault(parts, self._next_number())
         self._by_number[number] = parts
         return first, _product(content, ((number, 1),))
 
     def _content(self, monomials: list[Monomial]) -> Monomial:
-        """The powers that all share: of a node the least, even if that is negative and others have none."""
+        """The powers that all monomials share: of a node the least, even if that is negative and other monomials lack it."""
         powers: dict[int, list[int]] = {}
         for monomial in monomials:
             for atom, power in monomial:
                 powers.setdefault(atom, []).append(power)
-        found: dict[int, int] = {}
-        for atom, given in powers.items():
-            each = given if len(given) == len(monomials) else [*given, 0]
-            found[atom] = min(each) if atom not in self._by_number or min(each) > 0 else min(max(each), 0)
-        return tuple(sorted((atom, power) for atom, power in found.items() if power))
+        shared: dict[int, int] = {}
+        for atom, exponents in powers.items():
+            all_exponents = exponents if len(exponents) == len(monomials) else [*exponents, 0]
+            shared[atom] = (
+                min(all_exponents) if atom not in self._by_number or min(all_exponents) > 0 else min(max(all_exponents), 0)
+            )
+        return tuple(sorted((atom, power) for atom, power in shared.items() if power))
 
     # ---- the way back ----
 
@@ -185,11 +187,11 @@ class _Forms:
         except KeyError:
             return None
         for node in nodes[index + 1 :]:
-            moved.append(self._builder.put(node.of(tuple(moved[operand] for operand in node.operands))))
+            moved.append(self._builder.put(node.with_operands(tuple(moved[operand] for operand in node.operands))))
         return self._builder.graph(*(None if result is None else moved[result] for result in self._graph.results))
 
     def _write(self, number: float, monomial: Monomial) -> int:
-        """The place of a number times powers."""
+        """The index of a number times powers."""
         above, below = ([(atom, sign * power) for atom, power in monomial if sign * power > 0] for sign in (1, -1))
         scaled: dict[int, int] = {}
         for atom, power in above:
@@ -197,28 +199,28 @@ class _Forms:
                 factors = [factor for _, factor in self._by_number[atom]]
                 if _num_ones(factors) <= _num_ones(factor * number for factor in factors) + 1:
                     scaled[atom], number = self._write_sum(atom, number), 1.0
-        place, divisor = self._write_powers(above, scaled), self._write_powers(below, {})
-        if number != 1.0 or place is divisor is None:
+        index, divisor = self._write_powers(above, scaled), self._write_powers(below, {})
+        if number != 1.0 or index is divisor is None:
             constant = self._constant(number)
-            place = constant if place is None else self._put("mul", constant, place)
+            index = constant if index is None else self._put("mul", constant, index)
         if divisor is None:
-            assert place is not None
-            return place
-        if place is None and "rcp" in self._payloads:
+            assert index is not None
+            return index
+        if index is None and "rcp" in self._payloads:
             return self._put("rcp", divisor)
-        return self._put("div", self._constant(1.0) if place is None else place, divisor)
+        return self._put("div", self._constant(1.0) if index is None else index, divisor)
 
-    def _write_powers(self, pairs: list[tuple[int, int]], places: dict[int, int]) -> int | None:
-        """All powers at once, by squaring. places: of atoms that are written already."""
-        place: int | None = None
+    def _write_powers(self, pairs: list[tuple[int, int]], indices: dict[int, int]) -> int | None:
+        """All powers at once, by squaring. indices: of atoms that are written already."""
+        index: int | None = None
         for bit in reversed(range(max((power.bit_length() for _, power in pairs), default=0))):
-            place = None if place is None else self._put("mul", place, place)
+            index = None if index is None else self._put("mul", index, index)
             for atom, power in pairs:
                 if power >> bit & 1:
-                    if atom not in places:
-                        places[atom] = self._write_atom(atom)
-                    place = places[atom] if place is None else self._put("mul", place, places[atom])
-        return place
+                    if atom not in indices:
+                        indices[atom] = self._write_atom(atom)
+                    index = indices[atom] if index is None else self._put("mul", index, indices[atom])
+        return index
 
     def _write_atom(self, atom: int) -> int:
         if atom in self._exponents:
@@ -226,10 +228,10 @@ class _Forms:
         return self._write_sum(atom, 1.0) if atom in self._by_number else atom
 
     def _write_sum(self, atom: int, number: float) -> int:
-        """The place of a sum times a number: the factor that most terms share is taken out of them, again and again (Horner)."""
+        """The index of a sum times a number: the factor that most terms share is taken out of them, again and again (Horner)."""
         terms = [(factor * number, monomial) for monomial, factor in self._by_number[atom]]
         while True:
-            shared = Counter(each for _, monomial in terms for each, power in monomial if power > 0)
+            shared = Counter(a for _, monomial in terms for a, power in monomial if power > 0)
             [(most, count)] = shared.most_common(1) or [(0, 0)]
             if count < 2:
                 break
@@ -238,11 +240,11 @@ class _Forms:
                 break
             terms = [term for term in terms if term not in with_it] + [joined]
         terms.sort(key=lambda term: term[0] < 0.0)
-        place = self._write(*terms[0])
+        index = self._write(*terms[0])
         for factor, monomial in terms[1:]:
             name = "sub" if factor < 0.0 and "sub" in self._payloads else "add"
-            place = self._put(name, place, self._write(-factor if name == "sub" else factor, monomial))
-        return place
+            index = self._put(name, index, self._write(-factor if name == "sub" else factor, monomial))
+        return index
 
     def _constant(self, value: float) -> int:
         return self._builder.node(Node(NodeKind.CONSTANT, f32_bits(value), self._stack))
@@ -267,7 +269,7 @@ def _product(a: Monomial, b: Monomial) -> Monomial:
 
 
 def _power(monomial: Monomial, power: int) -> Monomial:
-    return tuple((atom, each * power) for atom, each in monomial)
+    return tuple((atom, exponent * power) for atom, exponent in monomial)
 
 
 def _num_ones(numbers: Iterable[float]) -> int:

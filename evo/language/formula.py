@@ -1,4 +1,4 @@
-"""Formulas: what programs predict from numbers in the user's units, in real numbers.
+"""Formulas of real numbers: predictions of programs from numbers in the user's units.
 
 Owns how a program and the scalings of its inputs and outputs become one expression, and how that is computed: in float64. Knows
 nothing of tasks or texts.
@@ -87,34 +87,36 @@ def formula_of(program: Dag, inputs: Scaling, outputs: Scaling, *, usual_names: 
             value = apply("-a", value)
         return apply("a - b" if scale < 0.0 else "a + b", number(offset), value) if offset else value
 
-    places: list[int] = []
+    indices: list[int] = []
     for value in program.nodes:
-        operands = tuple(places[operand] for operand in value.operands)
+        operands = tuple(indices[operand] for operand in value.operands)
         if value.kind == NodeKind.INPUT and (is_real or value.name in inputs):
             offset, scale = inputs.get(value.name, (0.0, 1.0))
-            place = builder.node(Node(value.kind, value.payload, row=Row(name=value.name)))
+            index = builder.node(Node(value.kind, value.payload, row=Row(name=value.name)))
             if offset:
-                place = apply("a - b" if offset > 0 else "a + b", place, number(abs(offset)))
+                index = apply("a - b" if offset > 0 else "a + b", index, number(abs(offset)))
             if scale != 1.0:
-                place = apply("a/b", place, number(scale))
-            places.append(place if is_real else cast(place, "f32"))
+                index = apply("a/b", index, number(scale))
+            indices.append(index if is_real else cast(index, "f32"))
         elif is_real and value.type == "f32" and value.kind == NodeKind.CONSTANT:
-            places.append(number(meant_number(np.uint32(value.payload).view(np.float32))))
+            indices.append(number(meant_number(np.uint32(value.payload).view(np.float32))))
         elif is_real and value.semantics.infix in _WITHOUT_CALL:
-            places.append(apply("a + b", apply("a*b", *operands[:2]), operands[2]))
+            indices.append(apply("a + b", apply("a*b", *operands[:2]), operands[2]))
         elif is_real and value.kind == NodeKind.PTX:
-            places.append(builder.node(real_node(value, operands)))
+            indices.append(builder.node(real_node(value, operands)))
         else:
-            places.append(builder.node(value.of(operands)))
+            indices.append(builder.node(value.with_operands(operands)))
     results: list[int | None] = []
     for (name, _), result in zip(program.outputs, program.results, strict=True):
-        found = None if result is None else places[result]
+        output = None if result is None else indices[result]
         if name in outputs:
             offset, scale = outputs[name]
-            found = (
-                number(offset) if found is None or not scale else scaled(found if is_real else cast(found, REAL), offset, scale)
+            output = (
+                number(offset)
+                if output is None or not scale
+                else scaled(output if is_real else cast(output, REAL), offset, scale)
             )
-        results.append(found)
+        results.append(output)
 
     def types(pairs: tuple[tuple[str, str], ...], scaled: Scaling) -> tuple[tuple[str, str], ...]:
         return tuple((name, REAL if is_real or name in scaled else kind) for name, kind in pairs)
@@ -124,7 +126,7 @@ def formula_of(program: Dag, inputs: Scaling, outputs: Scaling, *, usual_names: 
 
 
 def scaling_notes(inputs: Scaling) -> list[str]:
-    """A line for each input that programs do not read as it is."""
+    """A line for each input that programs read moved or scaled."""
     held = "float32 cannot hold its values, so programs read"
     return [
         f"{name}: {held} {units_text(name, *pair)}; formulas and predictions take {name} itself" for name, pair in inputs.items()
@@ -179,15 +181,15 @@ def evaluate(
     Args:
         formula: of real numbers alone.
         inputs: in the order of `formula.inputs`: `(num_points,)`, or a scalar if it is the same at all points.
-        changed: takes each value, what it is and its operands; gives what stands in its place.
+        changed: takes each node, its value and its operands; gives the value to use instead.
     """
     arrays = [np.asarray(array) for array in inputs]
     num_points = max((len(array) for array in arrays if array.ndim), default=1)
     outputs = [np.empty(num_points) for _ in formula.outputs]
     for start in range(0, num_points, CHUNK_POINTS):
         chunk = slice(start, start + CHUNK_POINTS)
-        found = _evaluate(formula, [np.asarray(array[chunk] if array.ndim else array, np.float64) for array in arrays], changed)
-        for output, values in zip(outputs, found, strict=True):
+        results = _evaluate(formula, [np.asarray(array[chunk] if array.ndim else array, np.float64) for array in arrays], changed)
+        for output, values in zip(outputs, results, strict=True):
             output[chunk] = values
     return outputs
 
@@ -195,35 +197,35 @@ def evaluate(
 def _evaluate(
     formula: Dag, inputs: Iterable[NDArray[np.float64]], changed: Callable[[Node, Any, list[Any]], Any] | None
 ) -> list[Any]:
-    given = dict(zip((name for name, _ in formula.inputs), inputs, strict=True))
+    columns = dict(zip((name for name, _ in formula.inputs), inputs, strict=True))
     values: list[Any] = []
     with np.errstate(all="ignore"):
         for value in formula.nodes:
             operands = [values[operand] for operand in value.operands]
             if value.kind == NodeKind.INPUT:
-                found: Any = given[value.name]
+                computed: Any = columns[value.name]
             elif value.kind == NodeKind.CONSTANT:
-                found = np.float64(number_of(value.payload)) if value.type == REAL else np.bool_(value.payload)
+                computed = np.float64(number_of(value.payload)) if value.type == REAL else np.bool_(value.payload)
             else:
-                found = compiled(value.semantics.infix)(*operands)
-            values.append(changed(value, found, operands) if changed else found)
+                computed = compiled(value.semantics.infix)(*operands)
+            values.append(changed(value, computed, operands) if changed else computed)
     return [0.0 if result is None else values[result] for result in formula.results]
 
 
 def unit_nodes(formula: Dag) -> list[int]:
     """The nodes that take inputs from the user's units to the program's own."""
-    found: list[int] = []
-    for place, node in enumerate(formula.nodes):
+    indices: list[int] = []
+    for index, node in enumerate(formula.nodes):
         if node.type == REAL and not node.name and node.semantics.infix in ("a - b", "a + b", "a/b"):
             first, second = (formula.nodes[operand] for operand in node.operands)
-            if second.kind == NodeKind.CONSTANT and (first.kind == NodeKind.INPUT or node.operands[0] in found):
-                found.append(place)
-    return found
+            if second.kind == NodeKind.CONSTANT and (first.kind == NodeKind.INPUT or node.operands[0] in indices):
+                indices.append(index)
+    return indices
 
 
 def moves(formula: Dag) -> dict[int, float]:
-    """The numbers that inputs are moved by, by their places among the nodes."""
-    sums = (formula.nodes[place] for place in unit_nodes(formula) if formula.nodes[place].semantics.infix != "a/b")
+    """The numbers that inputs are moved by, by their indices among the nodes."""
+    sums = (formula.nodes[index] for index in unit_nodes(formula) if formula.nodes[index].semantics.infix != "a/b")
     return {node.operands[1]: formula.nodes[node.operands[1]].number for node in sums}
 
 

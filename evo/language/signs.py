@@ -57,7 +57,7 @@ class _Signs:
             if name == "add" and self._is_negative(operands[1]):
                 name, operands[1] = "sub", self._negated(builder, operands[1])
             node = replace(node, payload=self._payloads[name])
-        return node.of(tuple(operands))
+        return node.with_operands(tuple(operands))
 
     def _is_negative(self, index: int) -> bool:
         node = self._nodes[index]
@@ -93,4 +93,4 @@ class _Signs:
             return node.operands[1 - factor]
         operands = list(node.operands)
         operands[factor] = self._negated(builder, operands[factor])
-        return builder.node(node.of(tuple(operands)))
+        return builder.node(node.with_operands(tuple(operands)))

@@ -1,6 +1,6 @@
 """Numbers that take few bits to write down: decimals of few digits, fractions, and both times pi, e, a logarithm or a root.
 
-Owns which numbers are simple, and what each costs. Knows nothing of what they are for.
+Owns which numbers are simple, and what each costs. Knows nothing of their uses.
 """
 
 import math
@@ -85,7 +85,7 @@ def _decimals(value: float, radius: float) -> Iterator[Simple]:
 
 
 def _fractions(value: float, radius: float) -> tuple[NDArray[Any], ...]:
-    """The other ones: values, bits, places in `_NAMES`, numerators and denominators."""
+    """All other simple numbers: values, bits, indices in `_NAMES`, numerators and denominators."""
     size = abs(value)
     with np.errstate(all="ignore"):
         numerators = np.rint(size / _VALUES * _WHOLE)
@@ -94,10 +94,10 @@ def _fractions(value: float, radius: float) -> tuple[NDArray[Any], ...]:
     whole = np.where(is_near, numerators, 0.0).astype(int)
     is_near = _IS_REDUCED[whole, _WHOLE]
     is_near[0, 0] = False  # a whole number
-    factors, places = is_near.nonzero()
-    found = whole[factors, places]
-    bits = _BITS[found] + _BITS[places + 1] + FACTOR_BITS * (factors > 0)
-    return np.copysign(near[factors, places], value), bits, factors, found, places + 1
+    factors, columns = is_near.nonzero()
+    near_numerators = whole[factors, columns]
+    bits = _BITS[near_numerators] + _BITS[columns + 1] + FACTOR_BITS * (factors > 0)
+    return np.copysign(near[factors, columns], value), bits, factors, near_numerators, columns + 1
 
 
 class Choice(NamedTuple):
@@ -117,8 +117,8 @@ def simplest(
     Args:
         unit: simple multiples of it cost no more than simple numbers do.
     """
-    found = [_near(value, NEAR * deviation, each) for each in dict.fromkeys((1.0, unit))]
-    numbers, bits = (np.concatenate(column) for column in zip(*found, strict=True))
+    candidates = [_near(value, NEAR * deviation, scale) for scale in dict.fromkeys((1.0, unit))]
+    numbers, bits = (np.concatenate(column) for column in zip(*candidates, strict=True))
     distances = np.abs(numbers - value) / (deviation or 1.0)
     costs = bits + 0.5 / math.log(2.0) * distances**2
     most = math.log2(abs(value) / deviation) + CHANCE_BITS if value and deviation else math.inf
@@ -153,7 +153,7 @@ def misfit_bits(distance: float, deviation: float) -> float:
 def exact_text(value: float, radius: float) -> str:
     """Text of the simplest number so near for SymPy, unless it takes digits; else empty."""
     near = simple_numbers(value, radius) if math.isfinite(value) else ()
-    simple = min(near, key=lambda each: each.bits, default=Simple(value, F32_BITS, ""))
+    simple = min(near, key=lambda number: number.bits, default=Simple(value, F32_BITS, ""))
     return simple.text if not value or simple.bits <= most_bits(value, radius) else ""
 
 
@@ -167,12 +167,12 @@ def meant_number(single: np.float32, unit: float = 1.0) -> float:
 def f32_number(value: float, unit: float = 1.0) -> Simple:
     """The simplest number, or multiple of a unit, that this is the nearest float32 of. Its text is without the unit."""
     near = (
-        found._replace(value=found.value * each)
-        for each in dict.fromkeys((1.0, unit))
-        for found in simple_numbers(value / each, F32_STEP * abs(value / each))
+        number._replace(value=number.value * scale)
+        for scale in dict.fromkeys((1.0, unit))
+        for number in simple_numbers(value / scale, F32_STEP * abs(value / scale))
     )
-    nearest = (each for each in near if np.float32(each.value) == np.float32(value))
-    return min(nearest, key=lambda each: each.bits, default=Simple(value, F32_BITS, ""))
+    nearest = (number for number in near if np.float32(number.value) == np.float32(value))
+    return min(nearest, key=lambda number: number.bits, default=Simple(value, F32_BITS, ""))
 
 
 def _bits(number: int) -> float:

@@ -21,7 +21,7 @@ LARGEST_EXPONENT = 300.0  # of e, in a factor
 DIVISORS = (3.0, 6.0, 7.0, 9.0, 11.0, 12.0)
 ROUNDING = 8 * 2.0**-52  # of a product of a few rounded numbers
 MOST_DIGITS = 6  # of a number that is not written in another way
-BOOK = "textbook"  # name of what is written here
+BOOK = "textbook"  # name of this notation
 
 
 def textbook(formula: Dag) -> Dag:
@@ -72,7 +72,7 @@ class _Writer:
         return self.builder.real(self._plain(number))
 
     def _sum(self, terms: Iterable[Form], *, is_angle: bool = False) -> int:
-        """Positive terms first; a number is the first of these, except in an angle. Large factors of all terms stand before."""
+        """Positive terms first; a number is the first of these, except in an angle. Large common factors come before the sum."""
         terms = tuple(inner for term in terms for inner in self._spread(term))
         shared = set(terms[0][1]).intersection(*(factors for _, factors in terms[1:]))
         shared = {(a, p) for a, p in shared if p < 0.0 or self._algebra.size((1.0, ((a, p),))) > 1}
@@ -82,28 +82,28 @@ class _Writer:
         if not is_angle and (product := self._factored(terms)):
             return self._product(product)
         terms = self._gathered(terms)
-        first, *others = sorted(terms, key=partial(self._term_rank, is_angle=is_angle))
-        place = self._product(first)
-        for number, factors in others:
-            place = self._apply("a - b" if number < 0.0 else "a + b", place, self._product((abs(number), factors)))
-        return place
+        first, *more = sorted(terms, key=partial(self._term_rank, is_angle=is_angle))
+        index = self._product(first)
+        for number, factors in more:
+            index = self._apply("a - b" if number < 0.0 else "a + b", index, self._product((abs(number), factors)))
+        return index
 
     def _factored(self, terms: tuple[Form, ...]) -> Form | None:
         """A product that a sum is, if its numbers are shorter: (1 + 0.7*a)**2, (1 + a/2)*(3 + b), n*(120 - n)*(n - 15)/4500."""
         total = self._algebra.expanded(terms)
-        for found in products_of(self._algebra, total, self._rounding):
-            number, *inside = self._numbers(found)
-            is_short = all(self._number_cost(each) <= MOST_DIGITS for each in inside)
+        for product in products_of(self._algebra, total, self._rounding):
+            number, *inside = self._numbers(product)
+            is_short = all(self._number_cost(n) <= MOST_DIGITS for n in inside)
             if is_short and self._total_cost([number, *inside]) < self._total_cost(total.values()):
-                return found
+                return product
         return None
 
     def _with_products(self, form: Form) -> Form:
-        """A product whose sums are products where these are shorter."""
+        """A product, with its sums as products where these are shorter."""
         for atom, power in form[1]:
-            if power.is_integer() and self._atoms[atom][0] == "sum" and (found := self._factored(self._atoms[atom][1])):
+            if power.is_integer() and self._atoms[atom][0] == "sum" and (product := self._factored(self._atoms[atom][1])):
                 rest = form[0], tuple(pair for pair in form[1] if pair[0] != atom)
-                return self._with_products(self._algebra.product([rest, self._algebra.power(found, power)]))
+                return self._with_products(self._algebra.product([rest, self._algebra.power(product, power)]))
         return form
 
     def _numbers(self, form: Form) -> Iterator[float]:
@@ -116,16 +116,16 @@ class _Writer:
     def _gathered(self, terms: tuple[Form, ...]) -> tuple[Form, ...]:
         """Terms with those together that have a factor and the same number, as x*(a - b) + c for x*a - x*b + c."""
         for factor in {pair: None for _, factors in terms for pair in factors}:
-            group = [each for each in terms if factor in each[1] and len(each[1]) > 1]
+            group = [term for term in terms if factor in term[1] and len(term[1]) > 1]
             if 1 < len(group) < len(terms) and len({abs(number) for number, _ in group}) == 1:
                 rest = self._algebra.sum((n, tuple(pair for pair in factors if pair != factor)) for n, factors in group)
                 return self._gathered(
-                    (*(each for each in terms if each not in group), self._algebra.product([(1.0, (factor,)), rest]))
+                    (*(term for term in terms if term not in group), self._algebra.product([(1.0, (factor,)), rest]))
                 )
         return terms
 
     def _total_cost(self, numbers: Iterable[float]) -> float:
-        return sum(min(self._number_cost(each), self._number_cost(1.0 / each)) for each in numbers)
+        return sum(min(self._number_cost(number), self._number_cost(1.0 / number)) for number in numbers)
 
     def _spread(self, term: Form) -> tuple[Form, ...]:
         """Terms of a sum that takes up its number, else the term itself."""
@@ -141,28 +141,28 @@ class _Writer:
             return self._written[atom]
         kind, *parts = self._atoms[atom]
         if kind == "node":
-            place = self._copy(parts[0])
+            index = self._copy(parts[0])
         elif kind == "sum":
-            place = self._sum(parts[0])
+            index = self._sum(parts[0])
         elif kind == "exp":
-            place = self._exponential(parts[0])
+            index = self._exponential(parts[0])
         elif kind == "log":
-            place = self._apply("log(a)", self.form(parts[0]))
+            index = self._apply("log(a)", self.form(parts[0]))
         elif parts[0] in ("sin(a)", "cos(a)") and len(terms := self._algebra.terms(parts[1])) > 1 and abs(parts[1][0]) == 1.0:
-            place = self._apply(parts[0], self._sum(terms, is_angle=True))
+            index = self._apply(parts[0], self._sum(terms, is_angle=True))
         else:
-            place = self._apply(parts[0], *map(self.form, parts[1:]))
+            index = self._apply(parts[0], *map(self.form, parts[1:]))
         if self._algebra.size((1.0, ((atom, 1.0),))) > SMALL:
-            self._written[atom] = place
-        return place
+            self._written[atom] = index
+        return index
 
     def _copy(self, index: int) -> int:
-        """A node of the formula as it is."""
+        """Copies a node of the formula unchanged."""
         node = self._algebra.formula.nodes[index]
         atom = self._algebra.atom("node", index)[1][0][0]
         if atom not in self._written:
             operands = tuple(map(self._copy, node.operands))
-            self._written[atom] = self.builder.node(node.of(operands))
+            self._written[atom] = self.builder.node(node.with_operands(operands))
         return self._written[atom]
 
     # ---- products ----
@@ -203,7 +203,7 @@ class _Writer:
                 inside = atom
                 if kind == "sum" and (scale := self._best_scale(number, power, parts[0])) != 1.0:
                     number *= scale**power
-                    [(inside, _)] = self._algebra.atom("sum", tuple(scaled(each, 1.0 / scale) for each in parts[0]))[1]
+                    [(inside, _)] = self._algebra.atom("sum", tuple(scaled(term, 1.0 / scale) for term in parts[0]))[1]
                 roots.setdefault(exponent, []).append((inside, power / exponent))
         for atom, power in factors:
             kind, *parts = self._atoms[atom]
@@ -217,7 +217,10 @@ class _Writer:
                 if logarithms == [(atom, 1.0)]:
                     number, base = self._with_logarithm(number, atom)
                 elif power < 0.0 and kind == "sum" and (scale := self._best_scale(number, power, parts[0])) != 1.0:
-                    number, base = number * scale**power, self._sum((self._plain(size / scale), each) for size, each in parts[0])
+                    number, base = (
+                        number * scale**power,
+                        self._sum((self._plain(size / scale), inner) for size, inner in parts[0]),
+                    )
                 elif power == 1.0 and kind == "sum" and self._is_shorter_inside(number, parts[0]):
                     number, base = 1.0, self._sum(scaled(term, number) for term in parts[0])
                 elif abs(power) == 1.0 and kind == "sum" and self._is_turned(number, parts[0]):
@@ -234,7 +237,7 @@ class _Writer:
         def total(scale: float) -> float:
             price = 0.0 if scale != 1.0 else -MOST_DIGITS if has_one else 2.0
             sizes = ([size / scale] + ([] if power.is_integer() else [scale / size]) for size, _ in terms)
-            inside = sum(min(map(self._number_cost, each)) for each in sizes)
+            inside = sum(min(map(self._number_cost, pair)) for pair in sizes)
             return price + self._number_cost(number * scale**power) + inside
 
         return min((1.0, *(abs(size) for size, _ in terms)), key=total)
@@ -262,7 +265,7 @@ class _Writer:
         if abs(number - 1.0) < self._rounding:  # a product of rounded numbers
             number = 1.0
         if number and self._cost(number) > 2 * MOST_DIGITS:
-            divisor = min((abs(1.0 / number), *DIVISORS), key=lambda each: self._number_cost(number * each) + self._cost(each))
+            divisor = min((abs(1.0 / number), *DIVISORS), key=lambda d: self._number_cost(number * d) + self._cost(d))
             if self._number_cost(number * divisor) + self._cost(divisor) <= MOST_DIGITS:
                 below.insert(0, self._number(divisor))
                 number = self._plain(number * divisor)
@@ -270,7 +273,7 @@ class _Writer:
             above[0] = self._apply("-a", above[0])
         elif number != 1.0 or not (above or below):
             above.insert(0, self._number(number))
-        top, bottom = (reduce(partial(self._apply, "a*b"), each) if each else None for each in (above, below))
+        top, bottom = (reduce(partial(self._apply, "a*b"), operands) if operands else None for operands in (above, below))
         if bottom is None or top is None:
             return self._apply("1/a", bottom) if bottom is not None else cast(int, top)
         return self._apply("a/b", top, bottom)
@@ -278,7 +281,7 @@ class _Writer:
     def _root(
         self, number: float, exponent: float, factors: list[tuple[int, float]], above: list[int], below: list[int]
     ) -> float:
-        """Adds what is raised to a power that is not an integer, and gives the number that is left beside it."""
+        """Adds a base with a power that is not an integer, and gives the remaining number."""
         if len(factors) == 1 and self._atoms[factors[0][0]][0] != "group" and abs(factors[0][1]) != 1.0:
             [(atom, times)] = factors
             (above if times > 0.0 else below).append(self._raised(self._atom(atom), abs(times) * exponent))
@@ -287,8 +290,8 @@ class _Writer:
         for atom, times in factors:
             inner, parts = self._atoms[atom][1] if self._atoms[atom][0] == "group" else (1.0, ((atom, 1.0),))
             sign *= inner
-            for each, power in parts:
-                powers[each] = powers.get(each, 0.0) + times * power
+            for part, power in parts:
+                powers[part] = powers.get(part, 0.0) + times * power
         is_below = all(power < 0.0 for power in powers.values())
         inside = sign
         taken = abs(number) ** (1.0 / exponent) or 1.0
@@ -310,13 +313,13 @@ class _Writer:
         if number < 0.0 and inside[0] == 1.0 and any(power < 0.0 for _, power in inside[1]):  # -log(a/b) is log(b/a)
             number, inside = -number, self._algebra.power(inside, -1.0)
         choices = {"log(a)": number, "log2(a)": number * LN_2, "log10(a)": number * LN_10}
-        name = min(choices, key=lambda each: self._number_cost(choices[each]) + (each != "log(a)"))
+        name = min(choices, key=lambda choice: self._number_cost(choices[choice]) + (choice != "log(a)"))
         return self._plain(choices[name]), self._apply(name, self.form(inside))
 
     def _folded(self, number: float, exponent: Form) -> tuple[float, Form]:
         """A number and an exponent. Either takes up the other's number, if that is shorter or nearer to 1."""
         terms = self._algebra.terms(exponent)
-        added, left = sum(each for each, factors in terms if not factors), [term for term in terms if term[1]]
+        added, left = sum(n for n, factors in terms if not factors), [term for term in terms if term[1]]
         if not number or (abs(number) == 1.0 and not added) or abs(added) > LARGEST_EXPONENT:
             return number, exponent
         moved, choices = number * math.exp(added), [(number, exponent)]
@@ -324,22 +327,22 @@ class _Writer:
         if added and abs(math.log(abs(moved))) < 0.5 * abs(math.log(abs(number))) and abs(added) > 0.5 * math.log(1e20):
             return choices[1]
         choices += [(1.0, self._algebra.sum([*left, (math.log(moved), ())]))] if number > 0.0 else []
-        [(size, [(atom, power), *others]), *more] = left
-        is_quotient = power == -1.0 and not others and not more and self._atoms[atom][0] == "sum"
+        [(size, [(atom, power), *more_factors]), *more] = left
+        is_quotient = power == -1.0 and not more_factors and not more and self._atoms[atom][0] == "sum"
         below = self._atoms[atom][1] if is_quotient else ()
-        for at_zero in (size / each for each, factors in below if not factors):  # Magnus: 611*exp(17.6*T/(243 + T))
+        for at_zero in (size / n for n, factors in below if not factors):  # Magnus: 611*exp(17.6*T/(243 + T))
             rest = self._algebra.sum(scaled(term, -at_zero) for term in below if term[1])
             if self._cost(moved * math.exp(at_zero)) < 2 * MOST_DIGITS:
                 choices += [(moved * math.exp(at_zero), self._algebra.product([rest, (1.0, ((atom, -1.0),))]))]
-        return min(choices, key=lambda each: self._number_cost(each[0]) + self._exponent_costs(each[1])[0][0])
+        return min(choices, key=lambda choice: self._number_cost(choice[0]) + self._exponent_costs(choice[1])[0][0])
 
     def _exponent_costs(self, exponent: Form) -> list[tuple[float, float]]:
         """Costs of an exponent's numbers to the bases e, 2 and 10, with the logarithms of these, the least first."""
         terms = self._algebra.terms(exponent)
-        inside = self._number_cost(exponent[0]) + sum(self._number_cost(each / exponent[0]) for each, _ in terms)
+        inside = self._number_cost(exponent[0]) + sum(self._number_cost(n / exponent[0]) for n, _ in terms)
         bases = ((1.0, 0.0), (LN_2, 2.0), (LN_10, 2.0))
-        found = [(price + sum(self._number_cost(each / base) for each, _ in terms), base) for base, price in bases]
-        return sorted([*found, (inside, 1.0)], key=lambda each: each[0])
+        costs = [(price + sum(self._number_cost(n / base) for n, _ in terms), base) for base, price in bases]
+        return sorted([*costs, (inside, 1.0)], key=lambda pair: pair[0])
 
     def _exponential(self, exponent: Form) -> int:
         """By exp, exp2, or a power of the number whose text is short."""
@@ -356,7 +359,7 @@ class _Writer:
             if base == LN_10:
                 return self._apply("pow(a, b)", self._number(10.0), self._sum(scaled(term, 1.0 / LN_10) for term in terms))
             return self._apply("exp(a)", self.form(exponent))
-        costs = [min(map(self._number_cost, (each, 1.0 / each))) for each in (number, number / LN_2, number / LN_10)]
+        costs = [min(map(self._number_cost, (value, 1.0 / value))) for value in (number, number / LN_2, number / LN_10)]
         costs = [costs[0], costs[1] + 1.0, costs[2] + 1.5]
         for unit in (1.0, 10.0):  # 2.1**(x/10), of what grows so in ten degrees
             base = self._plain(math.exp(unit * number)) if unit * abs(number) < LARGEST_EXPONENT else 0.0

@@ -80,7 +80,7 @@ class _Namer:
             if scaled is not None and node.form == "a*b" and builder.nodes[scaled].kind == NodeKind.CONSTANT:
                 return _times(builder, node.operands[1 - k], builder.nodes[scaled].number)
             if scaled is not None:
-                return builder.node(node.of((*node.operands[:k], scaled, *node.operands[k + 1 :])))
+                return builder.node(node.with_operands((*node.operands[:k], scaled, *node.operands[k + 1 :])))
         return None
 
 

@@ -140,7 +140,7 @@ class SymbolicClassifier(ClassifierMixin, SearchParameters):  # type: ignore[mis
         return [estimator.sympy(precision=precision) for estimator in self.estimators_]
 
 
-_given = signature(SearchParameters.__init__)
-_own = signature(SymbolicClassifier.__init__).parameters["class_weight"]
+_parameters = signature(SearchParameters.__init__)
+_class_weight = signature(SymbolicClassifier.__init__).parameters["class_weight"]
 # scikit-learn and editors read every parameter from here.
-SymbolicClassifier.__init__.__signature__ = _given.replace(parameters=[*_given.parameters.values(), _own])  # type: ignore[attr-defined]
+SymbolicClassifier.__init__.__signature__ = _parameters.replace(parameters=[*_parameters.parameters.values(), _class_weight])  # type: ignore[attr-defined]

@@ -39,10 +39,10 @@ def curves(columns: dict[str, Row], target: Row, weights: Row | None = None) -> 
     if not np.ptp(y):
         return []
     with np.errstate(all="ignore"):
-        return _found(inputs, y, root / (np.abs(y) + LEAST))
+        return _formulas(inputs, y, root / (np.abs(y) + LEAST))
 
 
-def _found(inputs: dict[str, Row], y: Row, root: Row) -> list[str]:
+def _formulas(inputs: dict[str, Row], y: Row, root: Row) -> list[str]:
     factors = [("1", np.ones_like(y)), *itertools.islice(monomials(inputs), MAX_FACTORS)]
     factors = [(text, x) for text, x in factors if (x != 0.0).all()]
     plain = list(itertools.islice(products(inputs), MAX_PRODUCTS))

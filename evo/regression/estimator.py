@@ -300,7 +300,7 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
         columns, target, weights = table
         program = formula_of(dag_of(self._language, words), self._input_scaling, {})
         offset, scale, loss = fitted(program, task, table, self._mean, not (self._units and self._units.forbids_offset))
-        _, left = self._told(words, [offset * self._unit, scale * self._unit], loss, table)
+        _, left = self._displayed(words, [offset * self._unit, scale * self._unit], loss, table)
         with np.errstate(over="ignore"):
             is_single = any(
                 (column.astype(np.float32) == column).all() and (column % 1.0).any() for column in (target, *columns.T)

@@ -15,7 +15,7 @@ from evo.language.algebra import Ranges
 from evo.language.dag import Dag
 from evo.language.formula import evaluate
 from evo.language.textbook import written
-from evo.regression.uncertainty import slope, told_numbers
+from evo.regression.uncertainty import number_nodes, slope
 
 Row = NDArray[np.float64]  # a number for each point
 
@@ -30,7 +30,7 @@ DIGITS = (1e-7, 1e-8, 1e-9, 1e-10, 1e-11, 1e-12, 1e-13, 1e-14)  # relative error
 
 
 @np.errstate(all="ignore")  # formulas may be anything
-def told_form(formula: Dag, inputs: list[Row], target: Row, weights: Row | None = None) -> tuple[Dag, bool]:
+def displayed_form(formula: Dag, inputs: list[Row], target: Row, weights: Row | None = None) -> tuple[Dag, bool]:
     """The form of a formula, and whether its numbers are others. It has the formula's values, or those of the target where these
     are nearly the same.
 
@@ -69,7 +69,7 @@ class _Fit:
 
     def refined(self, form: Dag) -> Dag:
         """The form with the best numbers near its own, by Gauss and Newton."""
-        indices = told_numbers(form)
+        indices = number_nodes(form)
         for _ in range(MAX_STEPS if 0 < len(indices) <= MAX_NUMBERS else 0):
             slopes = np.array([slope(form, self._inputs, form.nodes[index]) for index in indices]) * self._root
             sizes = np.linalg.norm(slopes, axis=1)
@@ -90,12 +90,12 @@ class _Fit:
         """The form without dust, and with numbers of few digits, that leaves at most these squares."""
         forms = (written(form, ranges, near) for near in DIGITS)
         short = next((candidate for candidate in forms if self.squares(candidate) <= most), written(form, ranges))
-        for index in told_numbers(short):
+        for index in number_nodes(short):
             without = _with(short, {index: 0.0})
             if np.abs(self._left(without)).max() < DUST * np.abs(self.wanted).max():
                 less = written(without, ranges)
                 for candidate in (less, self.refined(less)):
-                    if len(told_numbers(candidate)) < len(told_numbers(short)) and self.squares(candidate) <= most:
+                    if len(number_nodes(candidate)) < len(number_nodes(short)) and self.squares(candidate) <= most:
                         return self.shortest(candidate, ranges, most)
         return short
 

@@ -38,7 +38,7 @@ from evo.regression.equations import (
     table_text,
     written_size,
 )
-from evo.regression.exact_forms import told_form
+from evo.regression.exact_forms import displayed_form
 from evo.regression.parameters import SearchParameters
 from evo.regression.tables import Table, check_numbers, counted, numbers_of
 from evo.regression.task import SQUARED, RegressionTask, output_name
@@ -209,7 +209,7 @@ class FittedEquations(SearchParameters):
         for row in order.tolist():
             least = forms[-1][1] if forms else np.inf
             if least > floor and losses[row] < least:
-                form, loss = self._told(words[row], scaling[row].tolist(), float(losses[row]), table)
+                form, loss = self._displayed(words[row], scaling[row].tolist(), float(losses[row]), table)
                 if loss < least:
                     kept.append(row)
                     forms.append((form, loss))
@@ -250,13 +250,13 @@ class FittedEquations(SearchParameters):
             texts.append(f"{before}{divider}{called} = {last}")
         return "; ".join(texts)
 
-    def _told(self, words: NDArray[np.uint64], scaling: list[float], loss: float, table: Table) -> tuple[Dag, float]:
+    def _displayed(self, words: NDArray[np.uint64], scaling: list[float], loss: float, table: Table) -> tuple[Dag, float]:
         """The formula of a program in the form that is shown, and its loss."""
         program, (columns, target, weights) = dag_of(self._language, words), table
         formula = formula_of(program, self._input_scaling, {program.outputs[0][0]: (scaling[0], scaling[1])})
         if self._own or self._template:
             return formula, loss
-        form, has_changed = told_form(formula, [*columns.T], target * self._unit, weights)
+        form, has_changed = displayed_form(formula, [*columns.T], target * self._unit, weights)
         if has_changed and self.loss in (None, SQUARED):
             errors = evaluate(form, columns.T)[0] / self._unit - target
             loss = float(np.average(errors**2, weights=weights)) if np.isfinite(errors).all() else loss

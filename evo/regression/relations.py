@@ -88,7 +88,7 @@ def relations(columns: dict[str, Row], target: Row, weights: Row | None = None) 
     with np.errstate(all="ignore"):
         terms = {f"log2({name})": np.log2(x) for name, x in inputs.items() if (x > 0.0).all()}
         terms |= itertools.islice(monomials(inputs), MAX_MONOMIALS)
-        formulas = sorted(relation for kind in _KINDS for relation in _found(kind, terms, y, root)) if terms else []
+        formulas = sorted(relation for kind in _KINDS for relation in _relations(kind, terms, y, root)) if terms else []
     return [text for _, text in formulas[:NUM_KEPT]]
 
 
@@ -181,7 +181,7 @@ class _System:
         return best
 
 
-def _found(kind: _Kind, terms: dict[str, Row], y: Row, root: Row) -> Iterator[tuple[float, str]]:
+def _relations(kind: _Kind, terms: dict[str, Row], y: Row, root: Row) -> Iterator[tuple[float, str]]:
     """Yields the best relations of a kind with their scores, lower is better."""
     (z, slope), names, values = kind.transform(y), [*terms], np.array([*terms.values()])
     weight = root / np.abs(slope) / (np.abs(y) + LEAST)  # so that small ones count, too

@@ -74,7 +74,7 @@ def constants_of(
     determine, alone or beside others, have NaN; so have all if there are no more rows than constants.
     """
     formula = textbook(formula)
-    constants = [formula.nodes[index] for index in told_numbers(formula)]
+    constants = [formula.nodes[index] for index in number_nodes(formula)]
     numbers = np.array([value.number for value in constants])
     root = np.ones(len(target)) if weights is None else np.sqrt(weights)
     errors = root * (target - evaluate(formula, columns)[0])
@@ -95,7 +95,7 @@ def constants_of(
     return pd.DataFrame({"constant": numbers, "std_error": deviations, "low": numbers - reach, "high": numbers + reach})
 
 
-def told_numbers(formula: Dag) -> list[int]:
+def number_nodes(formula: Dag) -> list[int]:
     """Indices of a formula's numbers, except whole exponents, in the order of the text."""
     nodes, is_number_at = formula.nodes, dict[int, bool]()  # whether it is a number
     todo = [result for result in formula.results if result is not None]

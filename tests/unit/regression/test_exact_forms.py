@@ -11,7 +11,7 @@ from evo.language.formula import evaluate, formula_of
 from evo.language.formula_text import infix
 from evo.language.infix import parse_infix
 from evo.language.program import Language
-from evo.regression.exact_forms import told_form
+from evo.regression.exact_forms import displayed_form
 
 SET = shipped_instruction_set("default")
 LANGUAGE = Language(SET, (("x", "f32"), ("y", "f32")), (("f", "f32"),))
@@ -68,25 +68,25 @@ def formula(text, offset=0.0, scale=1.0):
     ],
 )
 def test_a_law_of_exact_data_is_told_with_its_own_numbers_and_without_dust(found, offset, scale, law, expected):
-    form, has_changed = told_form(formula(found, offset, scale), [X, Y], law)
+    form, has_changed = displayed_form(formula(found, offset, scale), [X, Y], law)
     assert has_changed
     assert infix(form) == f"f = {expected}\n"
     np.testing.assert_allclose(evaluate(form, [X, Y])[0], law, rtol=1e-13)
 
 
 def test_a_number_that_nothing_depends_on_but_that_stays_in_the_form_is_tried_once():
-    form, _ = told_form(formula("y*max(x, 0.001)"), [X, Y], X * Y)
+    form, _ = displayed_form(formula("y*max(x, 0.001)"), [X, Y], X * Y)
     np.testing.assert_allclose(evaluate(form, [X, Y])[0], X * Y, rtol=1e-13)
 
 
 def test_a_small_offset_that_the_data_have_stays():
-    form, _ = told_form(formula("x*y", 1.2e-5, 3.0), [X, Y], 1.25e-5 + 3.0 * X * Y)
+    form, _ = displayed_form(formula("x*y", 1.2e-5, 3.0), [X, Y], 1.25e-5 + 3.0 * X * Y)
     assert infix(form) == "f = 1.25e-5 + 3*x*y\n"
 
 
 def test_of_noisy_data_numbers_stay_as_they_were_found():
     target = 2.7027 * X * np.exp(-1.3 * Y) * (1.0 + 0.01 * RNG.normal(size=80))
-    form, has_changed = told_form(formula("x*exp(-1.3004*y)", 0.0, 2.7031), [X, Y], target)
+    form, has_changed = displayed_form(formula("x*exp(-1.3004*y)", 0.0, 2.7031), [X, Y], target)
     assert infix(form) == "f = 2.7031*x*exp(-1.3004*y)\n" and not has_changed
 
 
