@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from evo.errors import UserError
 from evo.evaluate.tuning import ConstantTuner
 from evo.evolution import make_search
-from evo.language.dag import dag_of
+from evo.language.dag import Dag, dag_of
 from evo.language.formula import evaluate, formula_of
 from evo.language.program import word
 from evo.language.template import by_category, read_template
@@ -293,13 +293,17 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
         task.has_inverses = not self._own
         return task
 
+    def _fitted(self, task: RegressionTask, table: Table, words: NDArray[np.uint64]) -> tuple[Dag, float, float, float]:
+        """A program as a formula without its offset and scale, these, and its loss."""
+        program = formula_of(dag_of(self._language, words), self._input_scaling, {})
+        return program, *fitted(program, task, table, self._mean, not (self._units and self._units.forbids_offset))
+
     def _is_law(self, task: RegressionTask, table: Table, words: NDArray[np.uint64]) -> bool:
         """Return whether a program's formula is exact once its numbers are refined, as far as the data show."""
         if self._own or self._template or self.loss not in (None, SQUARED):
             return True
         columns, target, weights = table
-        program = formula_of(dag_of(self._language, words), self._input_scaling, {})
-        offset, scale, loss = fitted(program, task, table, self._mean, not (self._units and self._units.forbids_offset))
+        _, offset, scale, loss = self._fitted(task, table, words)
         _, left = self._displayed(words, [offset * self._unit, scale * self._unit], loss, table)
         with np.errstate(over="ignore"):
             is_single = any(
@@ -307,6 +311,16 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
             )
         rounding = np.finfo(np.float32 if is_single else np.float64).eps * float(np.abs(target).max())
         return bool(left < max(EXACT * np.average((target - self._mean) ** 2, weights=weights), (4.0 * rounding) ** 2))
+
+    def _is_misfit(self, task: RegressionTask, table: Table, words: NDArray[np.uint64]) -> bool:
+        """Return whether neighbouring rows share the errors of a program's formula."""
+        if self.loss not in (None, SQUARED):
+            return False
+        from evo.regression.noise_kind import are_shared  # loads what others need not
+
+        program, offset, scale, _ = self._fitted(task, table, words)
+        errors = table[1] - offset - scale * evaluate(program, table[0].T)[0]
+        return bool(np.isfinite(errors).all() and errors.any()) and are_shared(table[0], errors)
 
     def _front(self, elites: Elites, task: RegressionTask) -> NDArray[np.uint64]:
         """The programs on the front, the simplest first; those consistent with the units, if there are any."""
@@ -401,7 +415,7 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
                 words[:, :width] = earlier[:, :width]
                 search.insert(words, self.n_generations_)
             saved_s = time.monotonic()
-            progress = Stagnation(task, partial(self._is_law, task, table))
+            progress = Stagnation(task, partial(self._is_law, task, table), partial(self._is_misfit, task, table))
             is_of_errors = task.objective_range == (0.0, BEST_DIGITS)  # of likelihoods no digits are all
             enough = np.inf if self.early_stop is None else task.digits_of_loss(self.early_stop)
             for generation in search.generations():

@@ -21,6 +21,7 @@ Row = NDArray[np.float64]  # a number for each point
 LEAST_RANGE = 10.0  # of positive targets, the largest over the smallest: in less, both kinds of noise are nearly the same
 LEAST_NOISE = 1e-3  # of the target: with less, data are exact
 MOST_SHARED = 0.25  # correlation of errors of neighbouring rows: beyond, they are what the formula lacks
+MAX_NEIGHBOURS = 4096  # rows whose neighbours are looked at
 MOST_NOISE = 0.3  # of the target: with more, the formula is wrong rather than the data noisy
 ROWS_OF_INPUT = 50  # rows for each input: with fewer, neighbours are too far away to tell noise from misfit
 SURE = 0.1  # nats a row by which proportional noise must be likelier
@@ -52,7 +53,7 @@ def proportional_weights(columns: dict[str, Row], target: Row, until_s: float = 
     relative = target / predicted - 1.0
     if _trend(target - level, level) < GROWS or abs(_trend(relative, predicted)) > STAYS:
         return None
-    if _shared(columns, relative) + 2.0 / len(target) ** 0.5 > MOST_SHARED:
+    if _shared(np.stack([*columns.values()], axis=1), relative) + 2.0 / len(target) ** 0.5 > MOST_SHARED:
         return None
     return np.asarray((target.min() / predicted) ** 2)
 
@@ -63,11 +64,19 @@ def _trend(errors: Row, predicted: Row) -> float:
     return float(np.corrcoef(first, second)[0, 1])
 
 
-def _shared(columns: dict[str, Row], errors: Row) -> float:
+def are_shared(points: Row, errors: Row) -> bool:
+    """Return whether neighbouring rows surely share errors, as they do those of what a formula lacks. points: `(num_points,
+    num_inputs)`.
+    """
+    return bool(_shared(points, errors) > MOST_SHARED + 2.0 / len(errors) ** 0.5)
+
+
+def _shared(points: Row, errors: Row) -> float:
     """The correlation of errors with those of the nearest rows: near 0 of noise, near 1 of what a formula lacks."""
     from scipy.spatial import KDTree
 
-    points = np.stack([*columns.values()], axis=1)
+    rows = spread_rows(len(errors), MAX_NEIGHBOURS)
+    points, errors = points[rows], errors[rows]
     points = (points - points.mean(axis=0)) / np.maximum(points.std(axis=0), np.finfo(np.float64).tiny)
     nearest = KDTree(points).query(points, 2)[1][:, 1]
     return float(np.corrcoef(errors, errors[nearest])[0, 1])

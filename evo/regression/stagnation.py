@@ -16,6 +16,7 @@ from evo.regression.task import BEST_DIGITS, RegressionTask
 if TYPE_CHECKING:
     from evo.run.search import Search
 
+Words = NDArray[Any]  # of a program
 MORE_EVALUATIONS = 0.2  # share of the evaluations so far: how long the search goes on for a simpler formula once one is the law
 FEWEST_EVALUATIONS = 3000  # that a search has anyhow, since its first formulas may be longer than they need be
 MOST_DIGITS = 6.0  # of noisy data: beyond, the search may be on the way to an exact law
@@ -29,10 +30,11 @@ class Stagnation:
 
     Args:
         is_law: whether a program of 12 digits, `(max_length,)`, is exact.
+        is_misfit: whether a program's errors tell that its formula lacks something.
     """
 
-    def __init__(self, task: RegressionTask, is_law: Callable[[NDArray[Any]], bool]):
-        self._task, self._is_law = task, is_law
+    def __init__(self, task: RegressionTask, is_law: Callable[[Words], bool], is_misfit: Callable[[Words], bool]):
+        self._task, self._is_law, self._is_misfit = task, is_law, is_misfit
         self._looked, self._gained, self._least = 0, 0, np.inf
         self._shortest, self._most = np.inf, np.inf
 
@@ -49,12 +51,16 @@ class Stagnation:
         return search.counters.evaluations >= self._most
 
     def is_over(self, search: Search, best_objective: float) -> bool:
-        """Return whether the search has gained nothing for long."""
+        """Return whether the search has gained nothing for long, and what its best formula leaves is noise."""
         count = search.counters.evaluations
         if count - self._looked < LOOK_EVERY or best_objective >= MOST_DIGITS:
             return False
         self._looked, elites = count, search.archived()
-        least = float(self._task.description_length(elites.objective, elites.measures[:, 0]).min(initial=np.inf))
-        if least < self._least - GAIN:
+        bits = self._task.description_length(elites.objective, elites.measures[:, 0])
+        if (least := float(bits.min(initial=np.inf))) < self._least - GAIN:
             self._gained, self._least = count, least
-        return count >= max(PATIENCE * self._gained, FEWEST)
+        if count < max(PATIENCE * self._gained, FEWEST):
+            return False
+        if is_misfit := bool(len(bits)) and self._is_misfit(elites.solution[bits.argmin()]):
+            self._gained = count
+        return not is_misfit

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from evo.regression.inverses import inverses
-from evo.regression.noise_kind import proportional_weights
+from evo.regression.noise_kind import are_shared, proportional_weights
 from evo.regression.stagnation import FEWEST, Stagnation
 from evo.regression.terms import smallest
 
@@ -73,18 +73,21 @@ def test_values_too_rare_to_be_seen_have_no_first_formulas():
 
 
 @pytest.mark.parametrize(
-    ("counts", "bits", "digits", "expected"),
+    ("counts", "bits", "digits", "is_misfit", "expected"),
     [
-        ([5000, FEWEST, FEWEST + 1], [0.0, -9.0, -9.0], 1.0, [False, False, False]),
-        ([5000, 10_000, FEWEST], [0.0, -9.0, -9.0], 1.0, [False, False, True]),
-        ([5000, 10_000, FEWEST], [0.0, -9.0, -9.0], 9.0, [False, False, False]),
-        ([5000, FEWEST - 5000, 2 * FEWEST], [0.0, -9.0, -9.5], 1.0, [False, False, False]),
+        ([5000, FEWEST, FEWEST + 1], [0.0, -9.0, -9.0], 1.0, False, [False, False, False]),
+        ([5000, 10_000, FEWEST], [0.0, -9.0, -9.0], 1.0, True, [False, False, False]),
+        ([5000, 10_000, FEWEST], [0.0, -9.0, -9.0], 1.0, False, [False, False, True]),
+        ([5000, 10_000, FEWEST], [0.0, -9.0, -9.0], 9.0, False, [False, False, False]),
+        ([5000, FEWEST - 5000, 2 * FEWEST], [0.0, -9.0, -9.5], 1.0, False, [False, False, False]),
     ],
 )
-def test_a_noisy_search_is_over_where_the_last_gain_is_long_ago(counts, bits, digits, expected):
+def test_a_noisy_search_is_over_where_the_last_gain_is_long_ago(counts, bits, digits, is_misfit, expected):
     given = iter(bits)
-    progress = Stagnation(SimpleNamespace(description_length=lambda *_: np.array([next(given)])), lambda _: False)
-    elites = SimpleNamespace(objective=np.zeros(1), measures=np.zeros((1, 2)))
+    progress = Stagnation(
+        SimpleNamespace(description_length=lambda *_: np.array([next(given)])), lambda _: False, lambda _: is_misfit
+    )
+    elites = SimpleNamespace(objective=np.zeros(1), measures=np.zeros((1, 2)), solution=np.zeros((1, 1)))
     over = []
     for count in counts:
         search = SimpleNamespace(counters=SimpleNamespace(evaluations=count), archived=lambda: elites)
@@ -92,8 +95,16 @@ def test_a_noisy_search_is_over_where_the_last_gain_is_long_ago(counts, bits, di
     assert over == expected
 
 
+def test_neighbours_share_what_a_formula_lacks_but_not_noise():
+    points = RNG.uniform(0.0, 5.0, (150, 2))
+    lacking = 0.01 * np.sin(points[:, 0]) * points[:, 1]
+    assert are_shared(points, lacking)
+    assert not are_shared(points, RNG.normal(size=150))
+    assert not are_shared(points, lacking + 0.1 * RNG.normal(size=150))
+
+
 def test_a_search_is_over_a_fifth_of_its_evaluations_after_a_law_but_not_after_an_approximation():
-    progress = Stagnation(SimpleNamespace(), lambda words: words[0] == 7)
+    progress = Stagnation(SimpleNamespace(), lambda words: words[0] == 7, lambda _: False)
     over = []
     for count, sizes in [(50_000, [9, 20]), (100_000, [9, 7]), (119_999, [9, 7]), (120_000, [9, 7])]:
         elites = SimpleNamespace(
