@@ -353,7 +353,9 @@ def test_parameters_are_named_and_typed_as_in_the_source(tmp_path):
     assert function(*numbers)[0] == 12
 
 
-def test_a_cheaper_program_is_found_and_proven(tmp_path):
+def test_a_cheaper_program_is_found_and_proven(tmp_path, monkeypatch):
+    monkeypatch.setattr("evo.approximation.synthesis.MOST_GOALS", 30)
+    monkeypatch.setattr("evo.approximation.synthesis.MOST_THOROUGH", 3)
     path = tmp_path / "functions.cu"
     path.write_text("unsigned f(unsigned q) { return (q & 15) * 16 + (q >> 12 & 15) + (q & 0xf00) / 256 * 65536; }\n")
     function = ExactFunction(str(path))

@@ -208,7 +208,9 @@ of_floats.precondition = "finite(x) and finite(scale)"
 
 
 @pytest.mark.parametrize("function", [of_floats], indirect=True)
-def test_a_search_begins_with_the_graph(function):
+def test_a_search_begins_with_the_graph(function, monkeypatch):
+    monkeypatch.setattr("evo.approximation.synthesis.MOST_GOALS", 30)
+    monkeypatch.setattr("evo.approximation.synthesis.MOST_THOROUGH", 3)
     points = sample(function, 1 << 12, 9)
     [result] = results_of(function, synthesized(function, "sm_90", 1)[0], points)
     assert (result == function(*points)[0])[function.condition(*points)].all()
@@ -222,7 +224,9 @@ def rarely_large(a):
 
 
 @pytest.mark.parametrize("function", [rarely_large], indirect=True)
-def test_programs_are_right_at_counterexamples(function):
+def test_programs_are_right_at_counterexamples(function, monkeypatch):
+    monkeypatch.setattr("evo.approximation.synthesis.MOST_GOALS", 30)
+    monkeypatch.setattr("evo.approximation.synthesis.MOST_THOROUGH", 3)
     program = ExactTask(function.text, counterexamples=[RARE]).programs()[0]
     [result] = results_of(function, program, [np.array([RARE, 1 << 10, 76], np.uint32)])
     assert result.tolist() == [RARE // 7, 0, 10]
