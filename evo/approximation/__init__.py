@@ -1,4 +1,4 @@
-"""Approximations of functions of one number: what is approximated, the task, and the proof over every input.
+"""Approximations of functions of one number: the functions, the task, and the proof over every input.
 
 Owns `evo.ApproximationTask` and `evo prove`. Every other part of evo knows nothing of functions.
 """

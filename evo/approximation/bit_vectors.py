@@ -17,7 +17,7 @@ class UnsolvedError(Exception):
 
 
 class BitVectors:
-    """Terms of the solver: bit vectors, and truths about them. definitions: what holds in each question."""
+    """Terms of the solver: bit vectors, and truths about them. definitions: truths assumed in each question."""
 
     def __init__(self) -> None:
         import bitwuzla
@@ -98,7 +98,7 @@ class BitVectors:
         return reduce(lambda x, y: self.apply("ADD", x, y), (self.wide(self.cut(a, k, 1), width) for k in range(width)))
 
     def question(self, truths: Sequence[Any]) -> Callable[[Sequence[Any], Sequence[Any]], tuple[int, ...] | None]:
-        """A function of further truths and of vectors: values of these for which all hold, or None, as there are none."""
+        """A function of further truths and of vectors: values of these for which all hold, or None if there are none."""
         options = self._b.Options()
         options.set(self._b.Option.PRODUCE_MODELS, True)
         options.set(self._b.Option.MEMORY_LIMIT, MEMORY_MIB)
@@ -112,7 +112,7 @@ class BitVectors:
             result = solver.check_sat(*further)
             if result == self._b.Result.UNKNOWN:
                 raise UnsolvedError(f"the solver did not end within {LIMIT_S:g} s and {MEMORY_MIB} MiB")
-            return None if result == self._b.Result.UNSAT else tuple(int(solver.get_value(each).value(10)) for each in names)
+            return None if result == self._b.Result.UNSAT else tuple(int(solver.get_value(vector).value(10)) for vector in names)
 
         return asked
 
@@ -145,16 +145,16 @@ def _byte(v: BitVectors, a: Any, k: int) -> Any:
 def _permuted(v: BitVectors, a: Any, b: Any, indices: Sequence[Any]) -> Any:
     """Bytes of b:a by indices of 3 bits, the lowest first."""
     both = v.apply("CONCAT", b, a)
-    found = [v.cut(v.apply("SHR", both, v.apply("SHL", v.wide(k, 64), v.number(3, 64))), 0, 8) for k in indices]
-    return joined(v, found)
+    parts = [v.cut(v.apply("SHR", both, v.apply("SHL", v.wide(k, 64), v.number(3, 64))), 0, 8) for k in indices]
+    return joined(v, parts)
 
 
 def _prmt(v: BitVectors, a: Any, b: Any, c: Any) -> Any:
-    whole, found = _permuted(v, a, b, [v.cut(c, 4 * k, 3) for k in range(4)]), []
+    whole, parts = _permuted(v, a, b, [v.cut(c, 4 * k, 3) for k in range(4)]), []
     for k in range(4):
         signs = v.wide(v.cut(whole, 8 * k + 7, 1), 8, True)
-        found.append(v.choose(v.is_true(v.cut(c, 4 * k + 3, 1)), signs, _byte(v, whole, k)))
-    return joined(v, found)
+        parts.append(v.choose(v.is_true(v.cut(c, 4 * k + 3, 1)), signs, _byte(v, whole, k)))
+    return joined(v, parts)
 
 
 def _moded(index: Callable[[BitVectors, Any, Any], Any]) -> Callable[..., Any]:
@@ -184,14 +184,14 @@ def _signed_field(v: BitVectors, a: Any, b: Any, c: Any) -> Any:
 
 
 def _highest(v: BitVectors, a: Any) -> Any:
-    found = v.number(-1, 32)
+    highest = v.number(-1, 32)
     for k in range(32):
-        found = v.choose(v.is_true(v.cut(a, k, 1)), v.number(k, 32), found)
-    return found
+        highest = v.choose(v.is_true(v.cut(a, k, 1)), v.number(k, 32), highest)
+    return highest
 
 
 def _dot(v: BitVectors, a: Any, b: Any, c: Any, is_signed: bool) -> Any:
-    pairs = (tuple(v.wide(_byte(v, each, k), 32, is_signed) for each in (a, b)) for k in range(4))
+    pairs = (tuple(v.wide(_byte(v, operand, k), 32, is_signed) for operand in (a, b)) for k in range(4))
     return reduce(lambda total, pair: v.apply("ADD", total, v.apply("MUL", *pair)), pairs, c)
 
 

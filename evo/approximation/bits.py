@@ -125,15 +125,15 @@ class Precondition:
             return np.ones(len(words[0]), np.bool_)
         values = dict(zip(self.names, words, strict=True))
         try:
-            found = self.value(values)
-            if np.asarray(found).dtype != np.bool_:
+            result = self.value(values)
+            if np.asarray(result).dtype != np.bool_:
                 raise ValueError("it gives numbers")
         except _WRONG as error:
             raise self._refused(error) from error
-        return np.broadcast_to(np.asarray(found, np.bool_), len(words[0]))
+        return np.broadcast_to(np.asarray(result, np.bool_), len(words[0]))
 
     def value(self, values: Mapping[str, Any]) -> Any:
-        """Its value at arrays, or what stands for them, by name; not the empty condition's."""
+        """Its value at arrays, or traced ones, by name; undefined for the empty condition."""
         return self._value(ast.parse(self.text, mode="eval").body, values)
 
     def _refused(self, error: BaseException) -> UserError:
@@ -160,9 +160,9 @@ class Precondition:
                 return 0, 1
             case ast.BinOp(left, operator, right) if type(operator) in _OPERATORS:
                 a, b = self.bounds(left), self.bounds(right)
-                found = _bounds(operator, a, b)
-                if found[0] >= -(1 << 63) and found[1] < 1 << 63:
-                    return found
+                result = _bounds(operator, a, b)
+                if result[0] >= -(1 << 63) and result[1] < 1 << 63:
+                    return result
                 raise ValueError(f"{ast.unparse(node)} may leave 64 bits")
         number = int(self._value(node, {}))
         return number, number
@@ -178,17 +178,17 @@ class Precondition:
             case ast.BinOp(left, operator, right) if type(operator) in _OPERATORS:
                 a, b = self._value(left, values), self._value(right, values)
                 if not isinstance(operator, ast.BitAnd | ast.BitOr | ast.BitXor):  # a sum of truths is a number
-                    a, b = (np.int64(each) if isinstance(each, int) else each.astype(np.int64) for each in (a, b))
+                    a, b = (np.int64(side) if isinstance(side, int) else side.astype(np.int64) for side in (a, b))
                 return _OPERATORS[type(operator)](a, b)
             case ast.Compare(left, operators, rights):
-                chain = [self._value(each, values) for each in (left, *rights)]
+                chain = [self._value(part, values) for part in (left, *rights)]
                 pairs = zip(operators, chain, chain[1:], strict=False)
                 return _all(_OPERATORS[type(op)](a, b) for op, a, b in pairs)
             case ast.BoolOp(operator, parts):
-                each, *rest = [self._value(part, values) for part in parts]
-                for other in rest:
-                    each = _OPERATORS[type(operator)](each, other)
-                return each
+                combined, *rest = [self._value(part, values) for part in parts]
+                for value in rest:
+                    combined = _OPERATORS[type(operator)](combined, value)
+                return combined
             case ast.UnaryOp(ast.Not(), operand):
                 return np.logical_not(self._value(operand, values))
             case ast.Call(ast.Name(name), [ast.Name(word)], []) if name in _PREDICATES and word in values:
@@ -262,7 +262,7 @@ class ExactFunction:
         whole = self(*words)  # is written over if the function gives the same array each time
         threes = (slice(k, k + 3) for k in range(0, _NUM_IN_THREES, 3))  # too few for SIMD
         for part in (slice(None, None, -1), slice(None), slice(1, 1000), *threes):
-            for a, b, mask in zip(whole, self(*(each[part] for each in words)), self.care, strict=True):
+            for a, b, mask in zip(whole, self(*(array[part] for array in words)), self.care, strict=True):
                 if ((a[part] ^ b)[is_valid[part]] & np.uint32(mask)).any():
                     raise ValueError("it gives other results for the same words in another array, must be elementwise")
 
@@ -287,7 +287,7 @@ class ExactFunction:
     def inputs(self) -> tuple[str, ...]:
         """Names of the inputs: the parameters without a default."""
         parameters = inspect.signature(self.call).parameters.values()
-        return tuple(each.name for each in parameters if each.default is inspect.Parameter.empty)
+        return tuple(parameter.name for parameter in parameters if parameter.default is inspect.Parameter.empty)
 
     @cached_property
     def types(self) -> tuple[str, ...]:
@@ -313,44 +313,44 @@ class ExactFunction:
     def condition(self) -> Precondition:
         """The function's own precondition and the further one."""
         both = [_plain(text) for text in (getattr(self.call, "precondition", ""), self.precondition) if text]
-        return Precondition(" and ".join(f"({each})" for each in both) if len(both) > 1 else "".join(both), self.inputs)
+        return Precondition(" and ".join(f"({text})" for text in both) if len(both) > 1 else "".join(both), self.inputs)
 
     @cached_property
     def widths(self) -> tuple[int, ...]:
-        """Bits of each input that may be ones under the precondition, as far as bounds such as `q < 2**24` or `q < 243` tell."""
-        found = dict.fromkeys(self.inputs, 32)
+        """Bits of each input that may be ones under the precondition, by bounds such as `q < 2**24` or `q < 243`."""
+        widths = dict.fromkeys(self.inputs, 32)
         tree = ast.parse(self.condition.text or "True", mode="eval").body
         parts, i = [tree], 0
         while i < len(parts):
             if isinstance(parts[i], ast.BoolOp) and isinstance(parts[i].op, ast.And):  # type: ignore[attr-defined]
                 parts += parts[i].values  # type: ignore[attr-defined]
             match parts[i]:
-                case ast.Compare(ast.Name(name), [ast.Lt() | ast.LtE() as sign], [bound]) if name in found:
+                case ast.Compare(ast.Name(name), [ast.Lt() | ast.LtE() as sign], [bound]) if name in widths:
                     limit = self.condition.bounds(bound)[1] - isinstance(sign, ast.Lt)
-                    found[name] = min(found[name], max(limit, 0).bit_length())
+                    widths[name] = min(widths[name], max(limit, 0).bit_length())
             i += 1
-        return tuple(found.values())
+        return tuple(widths.values())
 
-    def given(self, words: Sequence[Words]) -> list[NDArray[Any]]:
-        """Arrays for `call`: read-only copies, as a function can make what it is given writable again."""
+    def arguments(self, words: Sequence[Words]) -> list[NDArray[Any]]:
+        """Arrays for `call`: read-only copies, since a function can make its arguments writable again."""
         kinds = (np.float32 if kind == "f32" else np.uint32 for kind in self.types)
-        copies: list[NDArray[Any]] = [each.copy().view(kind) for each, kind in zip(words, kinds, strict=True)]
-        for each in copies:
-            each.flags.writeable = False
+        copies: list[NDArray[Any]] = [column.copy().view(kind) for column, kind in zip(words, kinds, strict=True)]
+        for array in copies:
+            array.flags.writeable = False
         return copies
 
     def __call__(self, *words: Words) -> list[Words]:
         """The outputs at words."""
         try:
             with np.errstate(all="ignore"):
-                found = self.call(*self.given(words))
-            results = [np.asarray(each) for each in (found if isinstance(found, Sequence | tuple) else (found,))]
-            for each in results:
-                if (is_wide := _is_wide(each)).any() and (is_wide & self.condition(*words)).any():
+                outputs = self.call(*self.arguments(words))
+            results = [np.asarray(output) for output in (outputs if isinstance(outputs, Sequence | tuple) else (outputs,))]
+            for result in results:
+                if (is_wide := _is_wide(result)).any() and (is_wide & self.condition(*words)).any():
                     raise ValueError(
-                        f"it gives {each.dtype} above 32 bits; cut it by astype(np.uint32), or give its halves as two outputs"
+                        f"it gives {result.dtype} above 32 bits; cut it by astype(np.uint32), or give its halves as two outputs"
                     )
-            return [_bits(each, words[0]) for each in results]
+            return [_bits(result, words[0]) for result in results]
         except PtxError as error:
             raise UserError(f"task_options.function: {shortened(self.text)}: {error}") from error
         except (Exception, SystemExit) as error:

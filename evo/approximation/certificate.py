@@ -1,6 +1,6 @@
-"""Certificates: what is proven of a program, as JSON, and the check that computes all of it anew.
+"""Certificates: the proven facts of a program, as JSON, and the check that computes all of them anew.
 
-Owns their form and what is compared. Knows nothing of runs.
+Owns their form and the comparison. Knows nothing of runs.
 """
 
 import hashlib
@@ -67,7 +67,7 @@ _SPECIAL: dict[_Special, float] = {
 
 
 class Error(_Strict):
-    """worst: the largest error found, and at which input. bound: what no error exceeds; `inf` where nothing is known."""
+    """worst: the largest error found, and at which input. bound: an upper bound of all errors; `inf` if none is known."""
 
     worst: _Number
     at: _Number
@@ -165,7 +165,7 @@ def certified(
     """Proves a program of `(max_length,)` words, with one input x and one output y.
 
     Args:
-        state: as of `Sweep.run`; `.part` and a digest of what is proven are added.
+        state: as of `Sweep.run`; `.part` and a digest of the claim are added.
 
     Raises:
         UserError: the function has no value somewhere, or the interval no number, or the CPU does not know an instruction.
@@ -182,49 +182,49 @@ def certified(
     ends = tuple(repr(float(end)) for end in form.of_keys(np.array([first, last])))
     reference = _reference_hash(function, form, first, last)
     if state:
-        told = f"{instruction_set}\n{program}\n{function.formula}\n{reference}\n{form.name}\n{ends}\n{sources()}"
-        state = state.with_suffix(f".{hashlib.sha256(told.encode()).hexdigest()[:16]}.part")
-    found = sweep.run(state, progress)
+        content = f"{instruction_set}\n{program}\n{function.formula}\n{reference}\n{form.name}\n{ends}\n{sources()}"
+        state = state.with_suffix(f".{hashlib.sha256(content.encode()).hexdigest()[:16]}.part")
+    result = sweep.run(state, progress)
     lowered = language.lowering.analyze(words[None])
-    on_gpu, why_not = found.gpu, ""
+    on_gpu, why_not = result.gpu, ""
     if isinstance(sweep.on_intervals, str):
         why_not = sweep.on_intervals
-    elif found.is_open:
+    elif result.is_open:
         why_not = "products that may be flushed"
-    elif sweep.on_intervals.is_exact or (not sweep.on_intervals.is_approximate and found.gpu.errors == found.cpu.errors):
-        on_gpu = found.cpu
+    elif sweep.on_intervals.is_exact or (not sweep.on_intervals.is_approximate and result.gpu.errors == result.cpu.errors):
+        on_gpu = result.cpu
     return Certificate(
         function=function.text,
         formula=function.formula,
         enclosure=function.enclosure,
         format=form.name,
         interval=(ends[0], ends[1]),
-        num_inputs=found.num_inputs,
+        num_inputs=result.num_inputs,
         arithmetic="f32" if dict(language.inputs)["x"] == "f32" else "native",
         instruction_set=instruction_set,
         program=program,
         num_instructions=int(lowered[1][0]),
         target=target,
         slots=repr(float(language.lowering.sums(words[None], slots_of(language.instruction_set, target))[0])),
-        cpu=_errors(function, form, sweep, found, found.cpu, is_cpu=True),
-        any_gpu={} if why_not else _errors(function, form, sweep, found, on_gpu, is_cpu=on_gpu is found.cpu),
+        cpu=_errors(function, form, sweep, result, result.cpu, is_cpu=True),
+        any_gpu={} if why_not else _errors(function, form, sweep, result, on_gpu, is_cpu=on_gpu is result.cpu),
         why_not=why_not,
-        num_nans=found.num_nans,
-        num_wrong_signs=found.num_wrong_signs,
-        num_falls=found.num_falls,
+        num_nans=result.num_nans,
+        num_wrong_signs=result.num_wrong_signs,
+        num_falls=result.num_falls,
         symmetry=sweep.symmetry,
-        num_asymmetric=found.num_asymmetric,
+        num_asymmetric=result.num_asymmetric,
         special={name: repr(float(value)) for name, value in zip(_SPECIAL, special, strict=True)},
         reference=reference,
     )
 
 
-def _errors(function: Function, form: Format, sweep: Sweep, found: Found, worst: Worst, *, is_cpu: bool) -> dict[Kind, Error]:
+def _errors(function: Function, form: Format, sweep: Sweep, result: Found, worst: Worst, *, is_cpu: bool) -> dict[Kind, Error]:
     errors: dict[Kind, Error] = {}
-    doubt = found.reference_ulps
-    ulp_of_largest = float(form.ulp(np.array([found.largest]))[0])
+    doubt = result.reference_ulps
+    ulp_of_largest = float(form.ulp(np.array([result.largest]))[0])
     doubts = {"ulp": doubt, "absolute": doubt * ulp_of_largest, "relative": doubt * 2.0 ** (1 - form.digits)}
-    clear = [x if error > 0.0 else at for error, x, at in zip(found.clear.errors, found.clear.at, worst.at, strict=True)]
+    clear = [x if error > 0.0 else at for error, x, at in zip(result.clear.errors, result.clear.at, worst.at, strict=True)]
     for kind, error, at, clear_at in zip(KINDS, worst.errors, worst.at, clear, strict=True):
         here, x = error, at
         if is_cpu and 0.0 < error < math.inf:  # by the function's own values
@@ -265,8 +265,8 @@ def read_certificate(path: Path) -> Certificate | ExactCertificate:
         is_exact = isinstance(data, dict) and "semantics" in data
         return ExactCertificate.model_validate(data) if is_exact else Certificate.model_validate(data)
     except ValidationError as error:
-        place, reason = first_mistake(error)
-        raise UserError(f"key {'.'.join(map(str, place))!r}: {reason}", path) from error
+        location, reason = first_mistake(error)
+        raise UserError(f"key {'.'.join(map(str, location))!r}: {reason}", path) from error
 
 
 def check_certificate(
@@ -276,46 +276,50 @@ def check_certificate(
     code: str | None = None,
     precondition: str = "",
 ) -> Certificate | ExactCertificate:
-    """The certificate in a file, all of which is computed anew.
+    """The certificate in a file, computed anew and compared.
 
     Args:
         code: the `module:function` that a certificate may name, which is then imported; None: none.
         precondition: the one beside the function's own that the certificate of an exact function may have.
 
     Raises:
-        UserError: it cannot be read, or says something else than what is computed.
+        UserError: it cannot be read, or differs from the computed one.
     """
-    told = read_certificate(path)
+    certificate = read_certificate(path)
     named = ExactFunction(code).name if code and is_file(code) else code
-    if (is_code(told.function) or is_file(told.function)) and told.function != named:
-        raise UserError(f"key 'function': {told.function!r} is code, which a check runs only with --code {told.function}", path)
-    if isinstance(told, ExactCertificate):
+    if (is_code(certificate.function) or is_file(certificate.function)) and certificate.function != named:
+        raise UserError(
+            f"key 'function': {certificate.function!r} is code, which a check runs only with --code {certificate.function}", path
+        )
+    if isinstance(certificate, ExactCertificate):
         with located(path):
-            exact = ExactFunction(code or told.function if is_file(told.function) else told.function, precondition)
-        return check_exact(path, told, exact, progress)
-    if told.instruction_set not in SHIPPED:
-        raise UserError(f"key 'instruction_set': {told.instruction_set!r}, must be one of: {', '.join(SHIPPED)}", path)
-    low, high = map(float, told.interval)
+            exact = ExactFunction(
+                code or certificate.function if is_file(certificate.function) else certificate.function, precondition
+            )
+        return check_exact(path, certificate, exact, progress)
+    if certificate.instruction_set not in SHIPPED:
+        raise UserError(f"key 'instruction_set': {certificate.instruction_set!r}, must be one of: {', '.join(SHIPPED)}", path)
+    low, high = map(float, certificate.interval)
     if not (low <= high and math.isfinite(high - low)):
         raise UserError("key 'interval': must be two finite numbers, the lower first", path)
-    is_native = told.arithmetic == "native"
-    if is_native and (told.format not in HALVES or told.instruction_set != "halves"):
+    is_native = certificate.arithmetic == "native"
+    if is_native and (certificate.format not in HALVES or certificate.instruction_set != "halves"):
         raise UserError("key 'arithmetic': 'native' needs format f16 or bf16, and instruction_set halves", path)
-    kind = told.format if is_native else "f32"
-    language = Language(open_instruction_set(told.instruction_set), (("x", kind),), (("y", kind),))
-    words = parse_program(language, told.program, f"{path}: key 'program'", _MAX_WORDS)
+    kind = certificate.format if is_native else "f32"
+    language = Language(open_instruction_set(certificate.instruction_set), (("x", kind),), (("y", kind),))
+    words = parse_program(language, certificate.program, f"{path}: key 'program'", _MAX_WORDS)
     try:
         key = "function"
-        function, form = Function(told.function), FORMATS[told.format]
+        function, form = Function(certificate.function), FORMATS[certificate.format]
         key = "target"
-        slots_of(language.instruction_set, told.target)
+        slots_of(language.instruction_set, certificate.target)
     except UserError as error:
         raise UserError(error.reason, path, f"key {key!r}") from error
     first, last = form.keys_of(low, high)
     quick = {"formula": function.formula, "num_inputs": last - first + 1, "reference": ""}
-    if last >= first and told.num_inputs == last - first + 1:  # before a sweep of hours
+    if last >= first and certificate.num_inputs == last - first + 1:  # before a sweep of hours
         quick["reference"] = _reference_hash(function, form, first, last)
-    if difference := _difference({name: getattr(told, name) for name in quick}, quick):
+    if difference := _difference({name: getattr(certificate, name) for name in quick}, quick):
         raise UserError(f"refused: {difference}", path)
     with located(path, "refused"):
         computed = certified(
@@ -324,27 +328,27 @@ def check_certificate(
             function,
             form,
             (low, high),
-            instruction_set=told.instruction_set,
-            target=told.target,
+            instruction_set=certificate.instruction_set,
+            target=certificate.target,
             progress=progress,
         )
-    if difference := _difference(told.model_dump(), computed.model_dump()):
+    if difference := _difference(certificate.model_dump(), computed.model_dump()):
         raise UserError(f"refused: {difference}", path)
     return computed
 
 
-def _difference(told: Any, computed: Any, place: str = "") -> str | None:
-    """The first difference between a certificate and what is computed; None: they agree."""
-    if isinstance(told, dict) and isinstance(computed, dict):
-        for name in [*computed, *(name for name in told if name not in computed)]:
-            if found := _difference(told.get(name), computed.get(name), f"{place}.{name}".strip(".")):
-                return found
+def _difference(stated: Any, computed: Any, key: str = "") -> str | None:
+    """The first difference between a certificate and the computed one; None: they agree."""
+    if isinstance(stated, dict) and isinstance(computed, dict):
+        for name in [*computed, *(name for name in stated if name not in computed)]:
+            if difference := _difference(stated.get(name), computed.get(name), f"{key}.{name}".strip(".")):
+                return difference
         return None
-    is_same = told == computed
-    if not is_same and place.endswith((".worst", ".bound")) and isinstance(told, str):
+    is_same = stated == computed
+    if not is_same and key.endswith((".worst", ".bound")) and isinstance(stated, str):
         try:
-            is_same = math.isclose(float(told), float(computed), rel_tol=_SAME)
-            is_same &= place.endswith(".worst") or float(told) >= float(computed)  # no bound is too small
+            is_same = math.isclose(float(stated), float(computed), rel_tol=_SAME)
+            is_same &= key.endswith(".worst") or float(stated) >= float(computed)  # no bound is too small
         except ValueError:
             is_same = False
-    return None if is_same else f"'{place}' is {shortened(repr(told))}, computed: {shortened(repr(computed))}"
+    return None if is_same else f"'{key}' is {shortened(repr(stated))}, computed: {shortened(repr(computed))}"

@@ -28,7 +28,7 @@ def constant(value: int, width: int) -> Bits:
 
 
 def _union(bits: Bits) -> int:
-    return reduce(or_, (each for each in bits if each != ONE), 0)
+    return reduce(or_, (bit for bit in bits if bit != ONE), 0)
 
 
 def _number(bits: Bits) -> int | None:
@@ -43,11 +43,11 @@ def _looked_up(table: int, a: int, b: int, c: int) -> int:
     values = {at: table >> (4 * at[0] + 2 * at[1] + at[2]) & 1 for at in product(*ranges)}
     if len(set(values.values())) == 1:
         return -next(iter(values.values()))
-    found = 0
+    depends = 0
     for k, bit in enumerate((a, b, c)):
         if any(value != values.get((*at[:k], 1 - at[k], *at[k + 1 :]), value) for at, value in values.items()):
-            found |= bit
-    return found
+            depends |= bit
+    return depends
 
 
 def _bitwise(table: int, a: Bits, b: Bits, c: Bits | None = None) -> Bits:
@@ -63,11 +63,14 @@ def _shifted(a: Bits, count: int, fill: int = 0) -> Bits:
 
 def _carried(a: Bits, b: Bits, apply: Callable[[int, int], int], first: int) -> Bits:
     """An operation whose bit k depends on operands' bits up to k, and on those from `first` on only."""
-    found, known = [*a[:first]], [sum(1 << k for k, bit in enumerate(each) if bit == ONE and k >= first) for each in (a, b)]
+    carried, known = (
+        [*a[:first]],
+        [sum(1 << k for k, bit in enumerate(operand) if bit == ONE and k >= first) for operand in (a, b)],
+    )
     for k in range(first, len(a)):
         depends = _union((*a[first : k + 1], *b[first : k + 1]))
-        found.append(depends or -(apply(*known) >> k & 1))
-    return tuple(found)
+        carried.append(depends or -(apply(*known) >> k & 1))
+    return tuple(carried)
 
 
 def _sum(a: Bits, b: Bits) -> Bits:
@@ -87,14 +90,14 @@ def _product(a: Bits, b: Bits) -> Bits:
     factor = _number(b)
     if factor is not None:
         return reduce(_sum, (_shifted(a, k) for k in range(len(a)) if factor >> k & 1), (0,) * len(a))
-    lowest = sum(next((k for k, bit in enumerate(each) if bit), len(a)) for each in (a, b))
-    ones = [sum(1 << k for k, bit in enumerate(each) if bit == ONE) for each in (a, b)]
+    lowest = sum(next((k for k, bit in enumerate(operand) if bit), len(a)) for operand in (a, b))
+    ones = [sum(1 << k for k, bit in enumerate(operand) if bit == ONE) for operand in (a, b)]
     known = ones[0] * ones[1]  # its bits up to the first that varies
     return tuple(0 if k < lowest else _union((*a[: k + 1], *b[: k + 1])) or -(known >> k & 1) for k in range(len(a)))
 
 
 def _opaque(operands: Sequence[Bits], width: int) -> Bits:
-    return (_union(tuple(bit for each in operands for bit in each)) or UNKNOWN,) * width
+    return (_union(tuple(bit for operand in operands for bit in operand)) or UNKNOWN,) * width
 
 
 # ---- graphs of functions -------------------------------------------------------------------------------------------------
@@ -104,7 +107,7 @@ def of_terms(terms: Sequence[Term], widths: Sequence[int]) -> list[Bits]:
     """The bits of terms. widths: bits of each input that may be ones."""
     known: dict[Term, Bits] = {}
     for term in ordered(terms):
-        known[term] = _of_term(term, [known[each] for each in term.operands], widths)
+        known[term] = _of_term(term, [known[operand] for operand in term.operands], widths)
     return [known[term] for term in terms]
 
 
@@ -121,7 +124,7 @@ def _of_term(term: Term, operands: list[Bits], widths: Sequence[int]) -> Bits:
         case "part":
             return a[term.value * width : (term.value + 1) * width]
         case "join":
-            return tuple(bit for each in operands for bit in each)
+            return tuple(bit for operand in operands for bit in operand)
         case "cast" if is_integer and term.operands[0].dtype.kind in "biu" and width > 1:
             is_signed = term.operands[0].dtype.kind == "i"
             return (*a, *(a[-1] if is_signed else 0,) * (width - len(a)))[:width]
@@ -170,14 +173,14 @@ def _of_table(table: np.ndarray, index: Bits, width: int) -> Bits:
     words = table.view(f"u{table.dtype.itemsize}")
     numbers = np.arange(len(table))
     numbers = numbers[(numbers & ~mask) == fixed]
-    found = [*constant(int(words[numbers[0]]), width)]
+    result = [*constant(int(words[numbers[0]]), width)]
     for k in varied:
         without = numbers[(numbers >> k & 1) == 0]
         changes = int(np.bitwise_or.reduce(words[without] ^ words[without | 1 << k]))
         for bit in range(width):
             if changes >> bit & 1:
-                found[bit] = max(found[bit], 0) | index[k]
-    return tuple(found)
+                result[bit] = max(result[bit], 0) | index[k]
+    return tuple(result)
 
 
 # ---- programs ------------------------------------------------------------------------------------------------------------
@@ -197,7 +200,7 @@ def of_program(language: Language, lowered: Lowered, widths: Sequence[int]) -> l
                 known.append((UNKNOWN - 1,) * 32)
             case _:
                 first, count = int(node["first_operand"]), int(node["num_operands"])
-                operands = [known[lowered.value_nodes[each]] for each in lowered.operands[first : first + count]]
+                operands = [known[lowered.value_nodes[operand]] for operand in lowered.operands[first : first + count]]
                 known.append(_of_instruction(language.instruction_set.instructions[int(node["payload"])].name, operands))
     return [known[lowered.value_nodes[value]] for value in lowered.request_values]
 
@@ -233,7 +236,7 @@ def _of_instruction(name: str, operands: list[Bits]) -> Bits:
         case "f16x2_of_e4m3x2" | "f16x2_of_e5m2x2":
             return (*_opaque([a[:8]], 16), *_opaque([a[8:16]], 16))
         case _ if name.endswith(("2_f16", "2_bf16")):
-            return tuple(bit for k in (0, 16) for bit in _opaque([each[k : k + 16] for each in operands], 16))
+            return tuple(bit for k in (0, 16) for bit in _opaque([operand[k : k + 16] for operand in operands], 16))
     return _opaque(operands, 32)
 
 

@@ -1,6 +1,6 @@
 """Proofs that a program computes an exact function, as certificates, and their check.
 
-Owns the certificate's form and what is compared. Knows nothing of runs.
+Owns the certificate's form and the comparison. Knows nothing of runs.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def certified_exact(
     """Certify a program by a sweep, or a solver where inputs are too many.
 
     Args:
-        state: as of `ExactSweep.run`; `.part` and a digest of what is proven are added.
+        state: as of `ExactSweep.run`; `.part` and a digest of the claim are added.
         method: of a certificate that is computed anew; empty: any.
         note: gets the reason why a program is tested only.
 
@@ -121,11 +121,11 @@ def certified_exact(
         raise UserError(
             f"the program reads %{name}, must read inputs of {shortened(function.text)} only: {', '.join(function.inputs)}"
         )
-    found = _compared(language, words, function, state, progress, method, note)
-    if found.wrong is not None:
-        at = ", ".join(f"{name} = 0x{word:08x}" for name, word in zip(function.inputs, found.wrong, strict=True))
+    proof = _compared(language, words, function, state, progress, method, note)
+    if proof.wrong is not None:
+        at = ", ".join(f"{name} = 0x{word:08x}" for name, word in zip(function.inputs, proof.wrong, strict=True))
         raise UserError(f"{shortened(function.text)}: the program is wrong at {at}; no certificate is written")
-    if found.num_valid == 0:
+    if proof.num_valid == 0:
         raise UserError(f"{shortened(function.text)}: no input meets the precondition {function.condition.text!r}")
     return ExactCertificate(
         function=function.name,
@@ -137,9 +137,9 @@ def certified_exact(
         num_instructions=int(lowered[1][0]),
         target=target,
         slots=slots,
-        method=found.method,
-        num_inputs=found.num_inputs,
-        num_valid=found.num_valid,
+        method=proof.method,
+        num_inputs=proof.num_inputs,
+        num_valid=proof.num_valid,
         reference=reference_of(function),
     )
 
@@ -165,31 +165,31 @@ def _compared(
             else:
                 num_inputs = 1 << sum(function.widths)
                 return Proven(SOLVED, num_inputs, None if function.condition.text else num_inputs, wrong)
-        found = sweep.run(state and state.with_suffix(f".{sweep.key[:16]}.part"), progress)
-        if not found.is_open:
+        proof = sweep.run(state and state.with_suffix(f".{sweep.key[:16]}.part"), progress)
+        if not proof.is_open:
             break
-    return found
+    return proof
 
 
-def check_exact(path: Path, told: ExactCertificate, function: ExactFunction, progress: Progress) -> ExactCertificate:
-    """The certificate, all of which is computed anew for a function that the caller names.
+def check_exact(path: Path, stated: ExactCertificate, function: ExactFunction, progress: Progress) -> ExactCertificate:
+    """The certificate, computed anew for a function that the caller names, and compared.
 
     Raises:
-        UserError: it says something else than what is computed.
+        UserError: it differs from the computed one.
     """
     quick = {"semantics": SEMANTICS, "inputs": list(function.inputs), "types": list(function.types), "care": list(function.care)}
     quick |= {"precondition": function.condition.text, "reference": reference_of(function)}
     for key, value in quick.items():
-        _same(path, key, getattr(told, key), value)
+        _same(path, key, getattr(stated, key), value)
     language = exact_language(function)
-    words = parse_program(language, told.program, f"{path}: key 'program'", _MAX_WORDS)
+    words = parse_program(language, stated.program, f"{path}: key 'program'", _MAX_WORDS)
     with located(path, "refused"):
-        computed = certified_exact(language, words, function, target=told.target, progress=progress, method=told.method)
+        computed = certified_exact(language, words, function, target=stated.target, progress=progress, method=stated.method)
     for key, value in computed.model_dump().items():
-        _same(path, key, getattr(told, key), value)
+        _same(path, key, getattr(stated, key), value)
     return computed
 
 
-def _same(path: Path, key: str, told: Any, computed: Any) -> None:
-    if told != computed:
-        raise UserError(f"{key!r} is {shortened(repr(told))}, computed: {shortened(repr(computed))}", path, "refused")
+def _same(path: Path, key: str, stated: Any, computed: Any) -> None:
+    if stated != computed:
+        raise UserError(f"{key!r} is {shortened(repr(stated))}, computed: {shortened(repr(computed))}", path, "refused")

@@ -1,4 +1,4 @@
-"""Sweeps of a program and an exact function over words: all of them, or those of parts that say as much.
+"""Sweeps of a program and an exact function over words: all of them, or those of parts that suffice.
 
 Owns which inputs are tried and how far a sweep came. Knows nothing of certificates.
 
@@ -66,7 +66,7 @@ class Proven:
 class Part:
     """Bits of the inputs, bit k of input i being 32i + k.
 
-    care: bits of each output that are compared; none: valid inputs are counted only. condition: what must hold, by these bits.
+    care: bits of each output that are compared; none: valid inputs are counted only. condition: the precondition on these bits.
     """
 
     mask: int
@@ -84,7 +84,7 @@ def reference_of(function: ExactFunction) -> str:
 
 
 def traced(function: ExactFunction) -> tuple[list[Term], list[Term]]:
-    """Graphs of the outputs as words, and of what the precondition demands, all of it.
+    """Graphs of the outputs as words, and of the conditions that the precondition consists of.
 
     Raises:
         UntraceableError: they are none.
@@ -93,10 +93,10 @@ def traced(function: ExactFunction) -> tuple[list[Term], list[Term]]:
         words = sample(function, _TRACED, 0)
     except UserError as error:
         raise UntraceableError(error.reason) from error
-    results = trace(function.call, function.given(words))
-    if wide := [each.dtype for each in results if each.width > 32]:
+    results = trace(function.call, function.arguments(words))
+    if wide := [result.dtype for result in results if result.width > 32]:
         raise UntraceableError(f"it gives {wide[0]}, which may be above 32 bits somewhere")
-    outputs = [as_word(each) for each in results]
+    outputs = [as_word(result) for result in results]
     if not function.condition.text:
         return outputs, []
     names = function.inputs
@@ -105,7 +105,7 @@ def traced(function: ExactFunction) -> tuple[list[Term], list[Term]]:
 
 
 def parts_of(language: Language, words: NDArray[np.uint64], function: ExactFunction) -> list[Part]:
-    """Parts that say as much as all inputs; none if there are no smaller ones."""
+    """Parts that suffice in place of all inputs; none if they would not be smaller."""
     try:
         outputs, demands = traced(function)
     except UntraceableError:
@@ -128,8 +128,8 @@ def parts_of(language: Language, words: NDArray[np.uint64], function: ExactFunct
             parts.append(Part(mask, tuple(care), _all_of(demands, of_demands, mask), False))
     counted: list[int] = []
     for need in of_demands:
-        joined = [each for each in counted if each & need]
-        counted = [each for each in counted if not each & need] + [need | sum(joined)]
+        joined = [mask for mask in counted if mask & need]
+        counted = [mask for mask in counted if not mask & need] + [need | sum(joined)]
     parts += [Part(mask, (), _all_of(demands, of_demands, mask), True) for mask in counted]
     sizes = [part.mask.bit_count() for part in parts]
     total = sum(1 << size for size in sizes)
@@ -142,12 +142,12 @@ def _masks(bits: Bits) -> Bits:
 
 
 def _all_of(demands: list[Term], needs: list[int], mask: int) -> Callable[..., Any] | None:
-    some = [demand for demand, need in zip(demands, needs, strict=True) if not need & ~mask]
-    return (lambda *words: reduce(np.logical_and, evaluate(some, words))) if some else None
+    relevant = [demand for demand, need in zip(demands, needs, strict=True) if not need & ~mask]
+    return (lambda *words: reduce(np.logical_and, evaluate(relevant, words))) if relevant else None
 
 
 class ExactSweep:
-    """A program at all inputs of a function, or at parts that say as much; at many if there are too many.
+    """A program at all inputs of a function, or at parts that suffice; at a sample if there are too many.
 
     Args:
         words: `(max_length,)` uint64.
@@ -194,8 +194,8 @@ class ExactSweep:
 
     def _drawn(self, start: int, count: int) -> list[Words]:
         words = [drawn(count, start, k, width) for k, width in enumerate(self._function.widths)]
-        for each, some in zip(words, special_words(self._function), strict=True):
-            each[: len(some)] = some[:count]
+        for column, special in zip(words, special_words(self._function), strict=True):
+            column[: len(special)] = special[:count]
         return words
 
     def wrong_of_mixed(self) -> tuple[int, ...] | None:
@@ -207,7 +207,7 @@ class ExactSweep:
             for result, expected, care in zip(results, self._function(*words), self._function.care, strict=True):
                 is_wrong |= (result ^ expected) & np.uint32(care) != 0
             if (is_wrong := is_wrong & self._function.condition(*words)).any():
-                return tuple(int(each[is_wrong.argmax()]) for each in words)
+                return tuple(int(column[is_wrong.argmax()]) for column in words)
         return None
 
     def _inputs(self, part: Part, start: int, count: int) -> list[Words]:
@@ -242,7 +242,7 @@ class ExactSweep:
         if is_wrong is None or not (is_wrong := is_wrong if is_valid is None else is_wrong & is_valid).any():
             return count, num_valid, None, False
         wrong = np.flatnonzero(is_wrong & self._function.condition(*words))
-        first = tuple(int(each[wrong[0]]) for each in words) if wrong.size else None
+        first = tuple(int(column[wrong[0]]) for column in words) if wrong.size else None
         return count, num_valid, first, first is None
 
     def _room(self, count: int) -> NDArray[np.uint32]:
@@ -255,7 +255,7 @@ class ExactSweep:
         """Tiles that are done, and valid inputs of each part, by a state of this very proof."""
         with suppress(OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
             kept = json.loads(state.read_text()) if state else {}
-            done, valid = int(kept["tiles"]), [int(each) for each in kept["valid"]]
+            done, valid = int(kept["tiles"]), [int(num) for num in kept["valid"]]
             counts = [0] * len(self._parts)
             for part, _, count in self._tiles[: max(done, 0)]:
                 counts[part] += count
@@ -265,10 +265,10 @@ class ExactSweep:
         return 0, [0] * len(self._parts)
 
     def run(self, state: Path | None = None, progress: Progress = lambda _, __: None) -> Proven:
-        """Sweeps up to the first wrong input. state: where it is kept how far it came; it begins there."""
+        """Sweeps up to the first wrong input. state: file of the progress, from which it resumes."""
         tiles, total = self._tiles, sum(count for _, _, count in self._tiles)
         done, valid = self._restored(state)
-        found = Proven(self.method, sum(count for _, _, count in tiles[:done]))
+        proof = Proven(self.method, sum(count for _, _, count in tiles[:done]))
         if self.method == PARTS and (wrong := self.wrong_of_mixed()):
             return Proven(self.method, wrong=wrong)
         saved_s = time.monotonic()
@@ -279,31 +279,31 @@ class ExactSweep:
                 count, num_valid, wrong, is_open = waiting.pop(0).result()
                 valid[tiles[done][0]] += num_valid
                 done += 1
-                found.num_inputs += count
+                proof.num_inputs += count
                 if wrong is not None or is_open:
-                    found.wrong, found.is_open = wrong, is_open
+                    proof.wrong, proof.is_open = wrong, is_open
                     threads.shutdown(cancel_futures=True)
                     break
                 if done + len(waiting) < len(tiles):
                     waiting.append(threads.submit(self._tile, tiles[done + len(waiting)]))
-                progress(found.num_inputs, total)
+                progress(proof.num_inputs, total)
                 if state and time.monotonic() > saved_s + SAVE_S:
                     write_atomically(state, json.dumps({"key": self.key, "tiles": done, "valid": valid}).encode())
                     saved_s = time.monotonic()
         factors = (count for count, part in zip(valid, self._parts, strict=True) if part.is_counted)
-        found.num_valid = math.prod(factors) << self._free
+        proof.num_valid = math.prod(factors) << self._free
         if state:
             state.unlink(missing_ok=True)
-        return found
+        return proof
 
 
 def _runs(mask: int) -> list[tuple[int, int]]:
     """First bit and length of each run of ones within a word."""
-    found: list[tuple[int, int]] = []
+    runs: list[tuple[int, int]] = []
     for bit in range(mask.bit_length()):
         if mask >> bit & 1:
-            if found and sum(found[-1]) == bit and bit % 32:
-                found[-1] = (found[-1][0], found[-1][1] + 1)
+            if runs and sum(runs[-1]) == bit and bit % 32:
+                runs[-1] = (runs[-1][0], runs[-1][1] + 1)
             else:
-                found.append((bit, 1))
-    return found
+                runs.append((bit, 1))
+    return runs

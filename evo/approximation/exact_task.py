@@ -1,4 +1,4 @@
-"""The task of an exact function: what makes a program for it good.
+"""The task of an exact function: scores of programs for it.
 
 Owns the sample, wrong bits and right outputs. Knows nothing of proofs.
 """
@@ -82,18 +82,18 @@ class ExactTask(Task):
         return Scores(-counts.sum(axis=1), np.stack([np.zeros(len(right)), right], axis=1))
 
     @cached_property
-    def _found(self) -> list[str]:
+    def _synthesized(self) -> list[str]:
         from evo.approximation.synthesis import synthesized
 
         return synthesized(self.function, str(self.slots), self._seed, self._counterexamples)
 
     def programs(self) -> list[str]:
         """Programs that are put together from solutions of each output."""
-        return self._found
+        return self._synthesized
 
     def known_of(self, program: str, run_folder: Path) -> str:
         """Statements of the certificates in the run's folder about it."""
         from evo.approximation.certificate import FOLDER, read_certificate
 
         proofs = [read_certificate(path) for path in sorted((run_folder / FOLDER).glob("*.json"))]
-        return "\n".join(each.description() for each in proofs if each.program == program)
+        return "\n".join(proof.description() for proof in proofs if proof.program == program)

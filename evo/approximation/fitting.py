@@ -50,7 +50,7 @@ class Goal:
 
     @cached_property
     def least_bits(self) -> float:
-        """Bits of forms that tell something: 0 has fewer."""
+        """Bits of forms that are worth keeping: 0 has fewer."""
         return self.bits(np.zeros(len(self.x), np.float32)) + LEAST_BITS
 
     def bits(self, results: NDArray[np.float32]) -> float:
@@ -70,15 +70,15 @@ def formulas(name: str, goal: Goal) -> list[str]:
     ends = np.clip(goal.x[[0, -1]], -FAR, FAR)
     spread = [goal.x[[0, -1]], ends] if ends[0] < ends[1] else [goal.x[[0, -1]]]
     over_interval = [np.searchsorted(goal.x, np.linspace(low, high, NUM_PLACES)[1:-1]) for low, high in spread]
-    places = np.unique(np.concatenate([np.linspace(0, len(goal.x) - 1, NUM_PLACES).astype(np.int64), *over_interval]))
-    few = Goal(goal.x[places], goal.y[places], goal.scale[places], goal.form)
-    found: dict[int, list[tuple[float, str]]] = {}
+    indices = np.unique(np.concatenate([np.linspace(0, len(goal.x) - 1, NUM_PLACES).astype(np.int64), *over_interval]))
+    few = Goal(goal.x[indices], goal.y[indices], goal.scale[indices], goal.form)
+    by_slots: dict[int, list[tuple[float, str]]] = {}
     with np.errstate(all="ignore"):
         for slots, bits, text in _fitted(name, few):
-            found.setdefault(slots, []).append((bits, text))
+            by_slots.setdefault(slots, []).append((bits, text))
     chosen, best = [], -math.inf
-    for _, some in sorted(found.items()):
-        first = sorted(some, reverse=True)[:MOST_OF_SLOTS]
+    for _, candidates in sorted(by_slots.items()):
+        first = sorted(candidates, reverse=True)[:MOST_OF_SLOTS]
         chosen += [text for bits, text in first if bits > best - BEHIND]
         best = max(best, first[0][0])
     return [*FORMS.get(name, ()), *chosen]
@@ -137,8 +137,8 @@ def _of_form(variable: str, argument: str, end: str, undo: str, goal: Goal) -> I
         return slots, bits, f"{variable}; p = {p}; {end}"
 
     def polynomial(degree: int) -> tuple[int, float, str]:
-        found = _solved(powers[:, : degree + 1] * weight[:, None], target * weight)
-        return formula(found / size ** np.arange(degree + 1))
+        coefficients = _solved(powers[:, : degree + 1] * weight[:, None], target * weight)
+        return formula(coefficients / size ** np.arange(degree + 1))
 
     if max(polynomial(degree)[1] for degree in TRIED) < goal.least_bits:
         return
@@ -148,10 +148,10 @@ def _of_form(variable: str, argument: str, end: str, undo: str, goal: Goal) -> I
         divisor = np.ones_like(target)
         for _ in range(NUM_DIVISIONS):
             columns = np.column_stack([powers[:, : above + 1], -target[:, None] * powers[:, 1 : below + 1]])
-            found = _solved(columns * (weight / divisor)[:, None], target * weight / divisor)
-            divisor = 1.0 + powers[:, 1 : below + 1] @ found[above + 1 :]
-        over = found[: above + 1] / size ** np.arange(above + 1)
-        under = np.append(1.0, found[above + 1 :] / size ** np.arange(1, below + 1))
+            coefficients = _solved(columns * (weight / divisor)[:, None], target * weight / divisor)
+            divisor = 1.0 + powers[:, 1 : below + 1] @ coefficients[above + 1 :]
+        over = coefficients[: above + 1] / size ** np.arange(above + 1)
+        under = np.append(1.0, coefficients[above + 1 :] / size ** np.arange(1, below + 1))
         if np.isfinite(over).all() and np.isfinite(under).all():
             yield formula(over, under)
 
@@ -162,16 +162,16 @@ def _solved(columns: Row, right: Row) -> Row:
     sizes[sizes == 0.0] = 1.0
     if not (np.isfinite(sizes).all() and np.isfinite(right).all()):
         return np.full(columns.shape[1], np.nan)
-    found: Row = np.linalg.lstsq(columns / sizes, right, rcond=None)[0] / sizes
-    return found
+    solution: Row = np.linalg.lstsq(columns / sizes, right, rcond=None)[0] / sizes
+    return solution
 
 
 def horner(variable: str, coefficients: Row, names: dict[str, Any]) -> tuple[str, Any]:
     """A polynomial as a formula, and its values; coefficients from the constant on."""
-    first, *others = np.nan_to_num(np.clip(coefficients, -LARGEST, LARGEST)).astype(np.float32)[::-1].tolist()
+    first, *rest = np.nan_to_num(np.clip(coefficients, -LARGEST, LARGEST)).astype(np.float32)[::-1].tolist()
     text, value = repr(first), np.float32(first)
-    for each in others:
-        text, value = f"fma({text}, {variable}, {each!r})", names["fma"](value, names[variable], each)
+    for coefficient in rest:
+        text, value = f"fma({text}, {variable}, {coefficient!r})", names["fma"](value, names[variable], coefficient)
     return text, value
 
 
@@ -194,8 +194,8 @@ def _names(dtype: type) -> dict[str, Any]:
         return (np.asarray(a, np.float64) * b + c).astype(dtype)
 
     def exp2(a: Any) -> Any:
-        found = np.exp2(a)
-        return np.where(found < FLUSHED, 0.0, found).astype(dtype)
+        power = np.exp2(a)
+        return np.where(power < FLUSHED, 0.0, power).astype(dtype)
 
     def tanh(a: Any) -> Any:  # of which instructions give 11 digits
         exact = np.tanh(a)
@@ -215,9 +215,9 @@ def _names(dtype: type) -> dict[str, Any]:
         return np.where(condition, a, b).astype(dtype)
 
     names = ("log2", "arctanh", "sqrt", "sin", "cos", "abs", "copysign", "maximum", "where")
-    own = {"min": np.minimum, "max": np.maximum, "fma": fma, "exp2": exp2, "select": select, "tanh": tanh}
-    own |= {"f32_to_u32": bits, "u32_to_f32": number, "u32_to_s32": signed, "cvt_rn_f32_s32": dtype}
-    own |= {"shl_b32": lambda a, b: a << np.uint32(b), "and_b32": lambda a, b: a & np.uint32(b)}
-    own |= {"sub_u32": lambda a, b: np.asarray(a, np.uint32) - np.asarray(b, np.uint32)}
-    own |= {"mul_hi_u32": lambda a, b: (np.asarray(a, np.uint64) * np.uint64(b) >> np.uint64(32)).astype(np.uint32)}
-    return {name: getattr(np, name) for name in names} | own
+    defined = {"min": np.minimum, "max": np.maximum, "fma": fma, "exp2": exp2, "select": select, "tanh": tanh}
+    defined |= {"f32_to_u32": bits, "u32_to_f32": number, "u32_to_s32": signed, "cvt_rn_f32_s32": dtype}
+    defined |= {"shl_b32": lambda a, b: a << np.uint32(b), "and_b32": lambda a, b: a & np.uint32(b)}
+    defined |= {"sub_u32": lambda a, b: np.asarray(a, np.uint32) - np.asarray(b, np.uint32)}
+    defined |= {"mul_hi_u32": lambda a, b: (np.asarray(a, np.uint64) * np.uint64(b) >> np.uint64(32)).astype(np.uint32)}
+    return {name: getattr(np, name) for name in names} | defined

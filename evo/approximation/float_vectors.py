@@ -25,11 +25,11 @@ def number(v: BitVectors, a: Any, form: Format) -> Any:
 
 def bits(v: BitVectors, value: Any, form: Format, nan: int | None = None) -> Any:
     """The bits of a float. nan: of a NaN; None: may be any."""
-    found = v.anything(sum(form))
-    v.definitions.append(v.same(number(v, found, form), value))
+    vector = v.anything(sum(form))
+    v.definitions.append(v.same(number(v, vector, form), value))
     if nan is not None:
-        v.definitions.append(v.term("IMPLIES", [v.term("FP_IS_NAN", [value]), v.same(found, v.number(nan, sum(form)))]))
-    return found
+        v.definitions.append(v.term("IMPLIES", [v.term("FP_IS_NAN", [value]), v.same(vector, v.number(nan, sum(form)))]))
+    return vector
 
 
 def _rounded(v: BitVectors, kind: str, values: Sequence[Any], mode: str = NEAREST, indices: Sequence[int] = ()) -> Any:
@@ -39,7 +39,7 @@ def _rounded(v: BitVectors, kind: str, values: Sequence[Any], mode: str = NEARES
 def of_numpy(v: BitVectors, op: str, operands: Sequence[Any]) -> Any:
     """Result of a ufunc of floats, a truth of its comparisons; None: it has no meaning here."""
     a, form = operands[0], NUMPY[v.width(operands[0])]
-    values = [number(v, each, form) for each in operands]
+    values = [number(v, operand, form) for operand in operands]
     sign = v.number(1 << sum(form) - 1, sum(form))
     if op in ARITHMETIC:
         return bits(v, _rounded(v, ARITHMETIC[op], values), form)
@@ -51,7 +51,7 @@ def of_numpy(v: BitVectors, op: str, operands: Sequence[Any]) -> Any:
         case "not_equal":
             return v.truth(v.is_not(v.term("FP_EQUAL", values)))
         case "isfinite":
-            return v.truth(v.is_not(v.term("OR", [v.term(f"FP_{each}", values) for each in TESTED.values()])))
+            return v.truth(v.is_not(v.term("OR", [v.term(f"FP_{kind}", values) for kind in TESTED.values()])))
         case "signbit":
             return v.cut(a, sum(form) - 1, 1)
         case "negative":
@@ -64,7 +64,7 @@ def of_numpy(v: BitVectors, op: str, operands: Sequence[Any]) -> Any:
             is_any = v.is_true(v.anything(1))
             is_first = v.term("FP_LT", values if op == "minimum" else values[::-1])
             is_first = v.term("OR", [is_first, v.term("AND", [v.term("FP_EQUAL", values), is_any])])
-            is_nan = v.term("OR", [v.term("FP_IS_NAN", [each]) for each in values])
+            is_nan = v.term("OR", [v.term("FP_IS_NAN", [value]) for value in values])
             nan = v.anything(sum(form))
             v.definitions.append(v.term("FP_IS_NAN", [number(v, nan, form)]))
             return v.choose(is_nan, nan, v.choose(is_first, a, operands[1]))
@@ -87,12 +87,12 @@ def _is_within(v: BitVectors, value: Any, form: Format, least: int, above: int) 
 
 
 def to_integer(v: BitVectors, a: Any, width: int, is_signed: bool) -> tuple[Any, Any]:
-    """An integer without what follows the point, and the truth that it is one of this width."""
+    """A float rounded toward 0 to an integer, and the truth that it fits this width."""
     form = NUMPY[v.width(a)]
     value = number(v, a, form)
     least, above = (-(1 << width - 1), 1 << width - 1) if is_signed else (0, 1 << width)
-    found = _rounded(v, f"TO_{'S' if is_signed else 'U'}BV", [value], ZERO, [width])
-    return found, _is_within(v, value, form, least, above)
+    integer = _rounded(v, f"TO_{'S' if is_signed else 'U'}BV", [value], ZERO, [width])
+    return integer, _is_within(v, value, form, least, above)
 
 
 # ---- instructions ----
@@ -100,7 +100,7 @@ def to_integer(v: BitVectors, a: Any, width: int, is_signed: bool) -> tuple[Any,
 
 def _arithmetic(kind: str, form: Format, nan: int) -> Callable[..., Any]:
     def apply(v: BitVectors, *operands: Any) -> Any:
-        return bits(v, _rounded(v, kind, [number(v, each, form) for each in operands]), form, nan)
+        return bits(v, _rounded(v, kind, [number(v, operand, form) for operand in operands]), form, nan)
 
     return apply
 
@@ -109,10 +109,10 @@ def _extreme(is_least: bool, form: Format, nan: int) -> Callable[..., Any]:
     """The least or largest of two: a number before a NaN, and zeros in the order of their signs."""
 
     def apply(v: BitVectors, a: Any, b: Any) -> Any:
-        x, y = (number(v, each, form) for each in (a, b))
+        x, y = (number(v, operand, form) for operand in (a, b))
         zeros = v.apply("OR" if is_least else "AND", a, b)  # of equal floats, too
         chosen = v.choose(v.term("FP_LT", [x, y] if is_least else [y, x]), a, v.choose(v.term("FP_EQUAL", [x, y]), zeros, b))
-        is_nan = [v.term("FP_IS_NAN", [each]) for each in (x, y)]
+        is_nan = [v.term("FP_IS_NAN", [value]) for value in (x, y)]
         chosen = v.choose(is_nan[1], a, v.choose(is_nan[0], b, chosen))
         return v.choose(v.term("AND", is_nan), v.number(nan, sum(form)), chosen)
 
@@ -120,19 +120,19 @@ def _extreme(is_least: bool, form: Format, nan: int) -> Callable[..., Any]:
 
 
 def _halves(apply: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda v, *operands: joined(v, [apply(v, *(v.cut(each, k, 16) for each in operands)) for k in (0, 16)])
+    return lambda v, *operands: joined(v, [apply(v, *(v.cut(operand, k, 16) for operand in operands)) for k in (0, 16)])
 
 
 def _packed(form: Format) -> Callable[..., Any]:
-    return lambda v, a, b: joined(v, [converted(v, each, F32, form, 0x7FFF) for each in (b, a)])
+    return lambda v, a, b: joined(v, [converted(v, operand, F32, form, 0x7FFF) for operand in (b, a)])
 
 
 def _s32_of_f32(v: BitVectors, a: Any) -> Any:
     value, least, above = number(v, a, F32), -(1 << 31), 1 << 31
     whole = _rounded(v, "TO_SBV", [value], NEAREST, [32])
     outside = v.choose(v.term("FP_IS_NEG", [value]), v.number(least, 32), v.number(above - 1, 32))
-    found = v.choose(_is_within(v, value, F32, least, above), whole, outside)
-    return v.choose(v.term("FP_IS_NAN", [value]), v.number(0, 32), found)
+    clamped = v.choose(_is_within(v, value, F32, least, above), whole, outside)
+    return v.choose(v.term("FP_IS_NAN", [value]), v.number(0, 32), clamped)
 
 
 _NAN = 0x7FFFFFFF

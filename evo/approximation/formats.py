@@ -38,10 +38,10 @@ class Format:
         """The values with these keys: integers in the order of the values, 0 for zero, and 1 apart for neighbours."""
         bits = np.abs(keys).astype(np.uint32)
         if self.name == "f16":
-            found: NDArray[np.float32] = bits.astype(np.uint16).view(np.float16).astype(np.float32)
+            values: NDArray[np.float32] = bits.astype(np.uint16).view(np.float16).astype(np.float32)
         else:
-            found = (bits << np.uint32(32 - self.num_bits)).view(np.float32)
-        return np.where(keys < 0, -found, found)
+            values = (bits << np.uint32(32 - self.num_bits)).view(np.float32)
+        return np.where(keys < 0, -values, values)
 
     def key(self, value: float) -> int:
         """The key of the value nearest to a number."""
@@ -77,10 +77,10 @@ class Format:
     def ulp(self, exact: NDArray[np.float64]) -> NDArray[np.float64]:
         """The unit in the last place of each number."""
         exponent = np.where(exact == 0.0, self.least, np.maximum(np.frexp(np.abs(exact))[1] - 1, self.least))
-        found: NDArray[np.float64] = np.ldexp(1.0, exponent - self.digits + 1)
-        return found
+        ulp: NDArray[np.float64] = np.ldexp(1.0, exponent - self.digits + 1)
+        return ulp
 
 
 FORMATS: dict[str, Format] = {
-    each.name: each for each in (Format("f32", 24, -126, 32), Format("f16", 11, -14, 16), Format("bf16", 8, -126, 16))
+    form.name: form for form in (Format("f32", 24, -126, 32), Format("f16", 11, -14, 16), Format("bf16", 8, -126, 16))
 }

@@ -1,4 +1,4 @@
-"""Forms of programs that a search begins with: what people write, and what polynomials may be part of.
+"""Forms of programs that a search begins with: usual ones, and frames for polynomials.
 
 Owns the formulas as text. `evo.approximation.fitting` fits them and chooses.
 """

@@ -256,7 +256,7 @@ def evaluate(steps: tuple[Step, ...], x: Any) -> Any:
     """The value at an `arb` or `arb_series`, at the precision and length of `flint.ctx`; NaN where there is none."""
 
     def call(name: str, operands: list[Any]) -> Any:
-        is_series = any(isinstance(each, arb_series) for each in operands)
+        is_series = any(isinstance(operand, arb_series) for operand in operands)
         compute = FUNCTIONS[name].series if is_series else FUNCTIONS[name].ball
         assert compute
         return compute(*operands)
@@ -291,10 +291,10 @@ def bounds(steps: tuple[Step, ...], low: float, high: float) -> tuple[Any, Any] 
         return _Ends(meaning.ball(a), meaning.ball(b)) if meaning.trend > 0 else _Ends(meaning.ball(b), meaning.ball(a))
 
     try:
-        found = _walk(steps, _Ends(arb(low), arb(high)), lambda n: _Ends(_ball(n)), lambda name: _Ends(CONSTANTS[name]()), call)
+        ends = _walk(steps, _Ends(arb(low), arb(high)), lambda n: _Ends(_ball(n)), lambda name: _Ends(CONSTANTS[name]()), call)
     except _UnknownError:
         return None
-    return found.low, found.high
+    return ends.low, ends.high
 
 
 def _ball(number: Fraction) -> Any:
@@ -329,7 +329,7 @@ class _Ends:
 
     def __mul__(self, other: "_Ends") -> "_Ends":
         products = [a * b for a in (self.low, self.high) for b in (other.low, other.high)]
-        return _Ends(min(each.lower() for each in products), max(each.upper() for each in products))
+        return _Ends(min(product.lower() for product in products), max(product.upper() for product in products))
 
     def __truediv__(self, other: "_Ends") -> "_Ends":
         if other.low <= 0 <= other.high:

@@ -31,23 +31,23 @@ _OF_THREE = "dp4a_u dp4a_s vabsdiff4 pack_s8 pack_u8 mad madhi fmaf fma2_f16 fma
 def expand(known: Any) -> None:
     """Rows of one instruction, and of two that often belong together."""
     inputs = [("%", k) for k in range(known.num_inputs)]
-    for each in inputs:
-        known.add(each)
+    for x in inputs:
+        known.add(x)
     _joined_fields(known, inputs)
-    for each in inputs:
-        _moves(known, each)
-        _fields(known, each)
-        _conversions(known, each)
+    for x in inputs:
+        _moves(known, x)
+        _fields(known, x)
+        _conversions(known, x)
         for small in ("f16x2_of_e4m3x2", "f16x2_of_e5m2x2"):
-            for pair in ((small, each), ("shr", (small, each), 16)):
+            for pair in ((small, x), ("shr", (small, x), 16)):
                 known.add(("f32_of_f16", pair))
-        if known.function.types[each[1]] == "f32":
-            number = ("addf", each, 0)  # -0 becomes 0
-            known.add(("bf16x2_of_f32", each, each))
+        if known.function.types[x[1]] == "f32":
+            number = ("addf", x, 0)  # -0 becomes 0
+            known.add(("bf16x2_of_f32", x, x))
             known.add(number)
             for name, constant in (("add", 1), ("shr", 31), ("sar", 31)):
                 known.add((name, number, constant))
-        for code in rounded(each) if known.function.types[each[1]] == "bf16x2" else ():
+        for code in rounded(x) if known.function.types[x[1]] == "bf16x2" else ():
             for node in (code, *(("prmt", code, 0, selector) for selector in _BYTE_PAIRS)):
                 known.add(node)
     for a in inputs:
@@ -56,21 +56,21 @@ def expand(known: Any) -> None:
                 _pairs(known, a, b)
     fields = {known.values(node).tobytes(): node for node in (*field_nodes(inputs), *inputs)}
     known.fields = list(fields.values())
-    for each in known.fields:
-        known.add(each)
+    for x in known.fields:
+        known.add(x)
     first = list(known.rows)
-    for each in first:
+    for x in first:
         if len(known.rows) > _MOST_ROWS:
             break
-        kind, *operands = each
+        kind, *operands = x
         if kind in ("shr", "prmt"):
-            _conversions(known, each)
+            _conversions(known, x)
         if kind == "shr":
             for mask in (1, 0x00010001, 0x01010101, *([_HALVES[operands[1]]] if operands[1] in _HALVES else [])):
-                known.add(("lop3_ca", each, mask, 0))
+                known.add(("lop3_ca", x, mask, 0))
         if kind == "lop3_ca" and operands[1] == ~operands[2] & 0xFFFFFFFF:  # inverted bits
             for selector in _BYTE_PAIRS:
-                known.add(("prmt", each, 0, selector))
+                known.add(("prmt", x, 0, selector))
     for a, b, c in permutations(inputs) if len(inputs) == 3 else ():
         for name in _OF_THREE:
             known.add((name, a, b, c))
@@ -113,8 +113,8 @@ def _fields(known: Any, x: Node) -> None:
             known.add((name, x, limit))
     for factor in (0x01010101, 0x00010001):
         known.add(("mul", x, factor))
-    for form, one in (("f", 0x3F800000), ("2_f16", 0x3C003C00), ("2_bf16", 0x3F803F80)):
-        for limit in (0, one):
+    for form, unit in (("f", 0x3F800000), ("2_f16", 0x3C003C00), ("2_bf16", 0x3F803F80)):
+        for limit in (0, unit):
             known.add((f"min{form}", x, limit))
             known.add((f"max{form}", x, limit))
     for name in ("popc", "brev", "bfind"):
@@ -173,7 +173,7 @@ def _pairs(known: Any, a: Node, b: Node) -> None:
         known.add((name, a, b))
     for name in _OF_THREE:
         known.add((name, a, b, 0))
-    for x, y in product(*([each, ("lop3_c0", each, _LOW, 0), ("lop3_c0", ("shr", each, 4), _LOW, 0)] for each in (a, b))):
+    for x, y in product(*([node, ("lop3_c0", node, _LOW, 0), ("lop3_c0", ("shr", node, 4), _LOW, 0)] for node in (a, b))):
         for name in ("dp4a_u", "dp4a_s"):  # of bytes and nibbles
             known.add((name, x, y, 0))
     for table in ("c0", "3c"):

@@ -126,8 +126,8 @@ class Function:
         """By mpmath."""
         if is_code(self.formula):
             module, _, name = self.formula.partition(":")
-            found: Callable[[Any], Any] = getattr(import_module(module), name)
-            return found
+            function: Callable[[Any], Any] = getattr(import_module(module), name)
+            return function
         from evo.approximation.formulas import by_mpmath
 
         return lambda x: by_mpmath(self.steps, x)
@@ -196,32 +196,32 @@ class Function:
         Raises:
             UserError: the value has no digits somewhere.
         """
-        odd = self._odd if self.enclosure == RIGOROUS else lambda each: _odd_mpf(self.exact(each))
-        return np.array([odd(each) for each in np.asarray(x, np.float64).tolist()])
+        odd = self._odd if self.enclosure == RIGOROUS else lambda number: _odd_mpf(self.exact(number))
+        return np.array([odd(number) for number in np.asarray(x, np.float64).tolist()])
 
     def _odd(self, x: float) -> float:
         from flint import arb
 
-        found = math.nan
+        nearest = math.nan
 
         def is_decided(ball: Any) -> bool:
-            nonlocal found
+            nonlocal nearest
             if abs(ball) < LEAST:
-                found = 0.0
+                nearest = 0.0
                 return True
             if abs(ball) > LARGEST:
-                found = math.copysign(LARGEST, float(ball))
+                nearest = math.copysign(LARGEST, float(ball))
                 return True
-            found = float(ball)
-            rest = ball - arb(found)
+            nearest = float(ball)
+            rest = ball - arb(nearest)
             if rest == 0:
                 return True
             if not (rest > 0 or rest < 0):
                 return False
-            other = math.nextafter(found, math.inf if rest > 0 else -math.inf)
-            is_between = bool(ball < other if rest > 0 else ball > other)
-            if not is_between or not np.float64(found).view(np.uint64) & np.uint64(1):
-                found = other
+            neighbour = math.nextafter(nearest, math.inf if rest > 0 else -math.inf)
+            is_between = bool(ball < neighbour if rest > 0 else ball > neighbour)
+            if not is_between or not np.float64(nearest).view(np.uint64) & np.uint64(1):
+                nearest = neighbour
             return is_between
 
         ball = self._ball(x, is_decided)
@@ -229,9 +229,9 @@ class Function:
             return math.nan
         if not (is_decided(ball) or _is_accurate(ball)):
             raise self._no_digits(x)
-        if not is_decided(ball) and abs(found) != FLUSHED and not np.float64(found).view(np.uint64) & np.uint64(1):
-            found = math.nextafter(found, 0.0)
-        return found
+        if not is_decided(ball) and abs(nearest) != FLUSHED and not np.float64(nearest).view(np.uint64) & np.uint64(1):
+            nearest = math.nextafter(nearest, 0.0)
+        return nearest
 
 
 def _is_accurate(ball: Any) -> bool:

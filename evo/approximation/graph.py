@@ -50,8 +50,8 @@ def as_word(term: Term) -> Term:
 
 def conjuncts(term: Term) -> list[Term]:
     """Terms all of which hold where a term holds."""
-    if term.op in ("logical_and", "bitwise_and") and all(each.dtype == np.bool_ for each in term.operands):
-        return [part for each in term.operands for part in conjuncts(each)]
+    if term.op in ("logical_and", "bitwise_and") and all(operand.dtype == np.bool_ for operand in term.operands):
+        return [part for operand in term.operands for part in conjuncts(operand)]
     return [term]
 
 
@@ -59,7 +59,7 @@ def evaluate(terms: Sequence[Term], inputs: Sequence[NDArray[Any]]) -> list[NDAr
     """Values of terms."""
     known: dict[Term, Any] = {}
     for term in ordered(terms):
-        values = [known[each] for each in term.operands]
+        values = [known[operand] for operand in term.operands]
         match term.op:
             case "input":
                 known[term] = inputs[term.value]
@@ -87,13 +87,13 @@ def evaluate(terms: Sequence[Term], inputs: Sequence[NDArray[Any]]) -> list[NDAr
 
 def ordered(terms: Sequence[Term]) -> list[Term]:
     """Terms and all that they are made of, operands first."""
-    found: dict[Term, None] = {}
+    done: dict[Term, None] = {}
     waiting = [(term, False) for term in reversed(terms)]
     while waiting:
         term, is_ready = waiting.pop()
         if is_ready:
-            found[term] = None
-        elif term not in found:
+            done[term] = None
+        elif term not in done:
             waiting.append((term, True))
-            waiting.extend((each, False) for each in term.operands)
-    return list(found)
+            waiting.extend((operand, False) for operand in term.operands)
+    return list(done)

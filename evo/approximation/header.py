@@ -1,4 +1,4 @@
-"""Proven programs as a CUDA header: device functions by inline PTX, each with what is proven of it.
+"""Proven programs as a CUDA header: device functions by inline PTX, each with its proven bounds.
 
 Owns the text, and native programs for two values at once. Knows nothing of proofs.
 """
@@ -37,28 +37,28 @@ def cuda_header(language: Language, proven: Sequence[tuple[Certificate, NDArray[
         "#pragma once",
         "",
     ]
-    for found, words in proven:
+    for proof, words in proven:
         [stub] = language.lowering.emit(words[None])
-        is_native, name = found.arithmetic == "native", function_name(found)
-        rounded = "" if found.format == "f32" or is_native else f"; x is a value of {found.format}, round the result to it"
+        is_native, name = proof.arithmetic == "native", function_name(proof)
+        rounded = "" if proof.format == "f32" or is_native else f"; x is a value of {proof.format}, round the result to it"
         shared = " a value, of two at once" if is_native else ""
         lines += [
-            *_remark(f"{found.format} in [{found.interval[0]}, {found.interval[1]}], {found.num_inputs} inputs{rounded}."),
+            *_remark(f"{proof.format} in [{proof.interval[0]}, {proof.interval[1]}], {proof.num_inputs} inputs{rounded}."),
             *_remark(
-                f"{found.num_instructions} instructions, {float(found.slots):g} issue slots of a warp{shared} on {found.target}."
+                f"{proof.num_instructions} instructions, {float(proof.slots):g} issue slots of a warp{shared} on {proof.target}."
             ),
-            *(line for text in _bounds(found) for line in _remark(f"error at most {text}")),
+            *(line for text in _bounds(proof) for line in _remark(f"error at most {text}")),
         ]
         if is_native:
             lines += [
-                f"// x and the result are the bits of a {found.format}.",
+                f"// x and the result are the bits of a {proof.format}.",
                 *_function(f"unsigned short {name}", "b16", "h", stub.splitlines()),
-                f"// Two of them: x and the result are the bits of a {_PAIRS[found.format]}.",
+                f"// Two of them: x and the result are the bits of a {_PAIRS[proof.format]}.",
                 *_function(f"unsigned int {name}_x2", "b32", "r", paired(language, words)),
                 "",
             ]
         else:
-            lines += [*_function(f"float {name}", "f32", "f", stub.splitlines()), *_of_two(found.format, name), ""]
+            lines += [*_function(f"float {name}", "f32", "f", stub.splitlines()), *_of_two(proof.format, name), ""]
     return "\n".join(lines)
 
 
@@ -120,12 +120,12 @@ def paired(language: Language, words: NDArray[np.uint64]) -> list[str]:
                 lines.append(f".reg .b16 %l{value}, %h{value}; mov.b32 {{%l{value}, %h{value}}}, {operands[0][0]};")
                 lines += [f"{ptx} {name}, %{part}{value};" for name, part in zip(results, "lh", strict=True)]
             elif len(results) == 1:
-                lines.append(f"{ptx}x2 {results[0]}, {', '.join(each[0] for each in operands)};")
+                lines.append(f"{ptx}x2 {results[0]}, {', '.join(operand[0] for operand in operands)};")
             else:
                 name, _, immediates = ptx.partition(" ")
                 rest = f", {immediates}" if immediates else ""
                 lines += [
-                    f"{name} {result}, {', '.join(each[k] for each in operands)}{rest};" for k, result in enumerate(results)
+                    f"{name} {result}, {', '.join(operand[k] for operand in operands)}{rest};" for k, result in enumerate(results)
                 ]
     return ["{", *lines, f"mov.b32 %y, {names[int(lowered.request_values[0])][0]};", "}"]
 
@@ -145,15 +145,15 @@ def _of_two(form: str, name: str) -> list[str]:
     ]
 
 
-def function_name(found: Certificate) -> str:
+def function_name(proof: Certificate) -> str:
     """Name of a program in the header, such as `gelu_f32_14`, by its slots."""
-    name = identifier(found.function).strip("_") or "f"
-    kind = f"native_{found.format}" if found.arithmetic == "native" else found.format
-    return identifier(f"{'f' if name[0].isdigit() else ''}{name}_{kind}_{float(found.slots):g}")
+    name = identifier(proof.function).strip("_") or "f"
+    kind = f"native_{proof.format}" if proof.arithmetic == "native" else proof.format
+    return identifier(f"{'f' if name[0].isdigit() else ''}{name}_{kind}_{float(proof.slots):g}")
 
 
-def _bounds(found: Certificate) -> list[str]:
-    errors = found.any_gpu or found.cpu
-    where = "" if found.any_gpu else f" (by the CPU's arithmetic: no bound of {found.why_not} is known)"
-    where += "" if found.enclosure == RIGOROUS else f" (an estimate: values of the function are {found.enclosure})"
+def _bounds(proof: Certificate) -> list[str]:
+    errors = proof.any_gpu or proof.cpu
+    where = "" if proof.any_gpu else f" (by the CPU's arithmetic: no bound of {proof.why_not} is known)"
+    where += "" if proof.enclosure == RIGOROUS else f" (an estimate: values of the function are {proof.enclosure})"
     return [f"{error.at_most()} {'ulp' if kind == 'ulp' else kind}{where}" for kind, error in errors.items()]

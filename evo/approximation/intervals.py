@@ -1,4 +1,4 @@
-"""Programs on intervals: what they give on any GPU that keeps the bounds of its instructions.
+"""Programs on intervals: their results on any GPU that keeps the bounds of its instructions.
 
 Owns which instructions have intervals, and whether a product may be flushed. csrc/detail/proof.h computes them.
 """
@@ -47,43 +47,43 @@ class IntervalProgram:
 
 
 def interval_program(language: Language, words: NDArray[np.uint64]) -> IntervalProgram | str:
-    """A program of `(max_length,)` words with one input and one output, of floats; or the name of what has no intervals."""
+    """A program of `(max_length,)` words with one input and one output, of floats; or the name of a part without intervals."""
     lowered = language.lowering.lower(words)
     instructions = language.instruction_set.instructions
     used = [instructions[node["payload"]] for node in lowered.nodes if node["kind"] == NodeKind.PTX]
-    is_exact = not any(each.semantics.error for each in used)
+    is_exact = not any(instruction.semantics.error for instruction in used)
     constants = [node for node in lowered.nodes if node["kind"] == NodeKind.CONSTANT]
-    places: dict[int, int] = {}  # of values, by id
+    indices: dict[int, int] = {}  # of values, by id
     num_constants = 0
     rows: list[tuple[int, tuple[int, ...], int, int, float, float, float]] = []
     for node in lowered.nodes:
         kind = NodeKind(node["kind"])
         value, payload = int(node["first_value"]), int(node["payload"])
         if kind == NodeKind.INPUT:
-            places[value] = 0
+            indices[value] = 0
         elif kind == NodeKind.CONSTANT:
             num_constants += 1
-            places[value] = num_constants
+            indices[value] = num_constants
         elif kind == NodeKind.PTX:
             instruction = instructions[payload]
             operation = _TYPE.sub("", instruction.semantics.vm.partition(" ")[0])
             first, count = int(node["first_operand"]), int(node["num_operands"])
             form = _format(language, int(node["stack_idx"]))
             if operation == "mov" and _format(language, lowered.value_stacks[lowered.operands[first]]) is not FORMATS["f32"]:
-                places[value] = places[int(lowered.operands[first])]  # as a half is an f32
+                indices[value] = indices[int(lowered.operands[first])]  # as a half is an f32
                 continue
             if operation not in OPERATIONS:
                 return IntervalProgram(np.zeros(0, STEP_DTYPE), np.zeros(0, np.float32), True) if is_exact else instruction.name
-            operands = [places[int(operand)] for operand in lowered.operands[first : first + count]]
-            places[value] = 1 + len(constants) + len(rows)
+            operands = [indices[int(operand)] for operand in lowered.operands[first : first + count]]
+            indices[value] = 1 + len(constants) + len(rows)
             bounds = _bounds(instruction.semantics.error)
             rows.append((OPERATIONS.index(operation), (*operands, 0, 0)[:3], form.digits, form.least, *bounds))
         else:
             return "special register"
     if 1 + len(constants) + len(rows) > MAX_VALUES:
         return f"programs of more than {MAX_VALUES} values"
-    is_exact &= not any(each.semantics.vm in _PRODUCTS for each in used)
-    values = [_format(language, each["stack_idx"]).round(np.uint32(each["payload"]).view(np.float32)) for each in constants]
+    is_exact &= not any(instruction.semantics.vm in _PRODUCTS for instruction in used)
+    values = [_format(language, node["stack_idx"]).round(np.uint32(node["payload"]).view(np.float32)) for node in constants]
     return IntervalProgram(np.array(rows, STEP_DTYPE), np.array(values, np.float32), is_exact)
 
 
@@ -96,8 +96,8 @@ class Products:
     def __init__(self, language: Language, words: NDArray[np.uint64]):
         graph = dag_of(language, words)
         products = [(k, *node.operands) for k, node in enumerate(graph.nodes) if node.semantics.vm in _PRODUCTS]
-        read = sorted({place for places in products for place in places})
-        self._places = [[read.index(place) for place in places] for places in products]
+        read = sorted({node for nodes in products for node in nodes})
+        self._indices = [[read.index(node) for node in nodes] for nodes in products]
         outputs, limits = tuple((f"value{k}", "f32") for k in range(len(read))), Limits(store_size=_MOST_WORDS)
         values = Language(language.instruction_set, language.inputs, outputs, limits)
         self._words = replace(graph, results=tuple(read)).words(values, _MOST_WORDS) if graph.is_writable else None
@@ -105,10 +105,10 @@ class Products:
 
     def may_be_flushed(self, x: NDArray[np.float32]) -> bool:
         """Whether one may, at some of the inputs."""
-        if not self._places or self._words is None:
-            return bool(self._places)
+        if not self._indices or self._words is None:
+            return bool(self._indices)
         values = self._machine.store(self._words[None], [x, *self._unused])[0].view(np.float32)
-        for result, *operands in self._places:
+        for result, *operands in self._indices:
             at = np.flatnonzero(np.abs(values[result]) <= FLUSHED)
             read = [np.where(np.abs(v) < FLUSHED, 0.0, v) for v in values[operands][:, at].astype(np.float64)]
             a, b, c = (*read, np.zeros(len(at)))[:3]

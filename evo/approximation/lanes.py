@@ -1,7 +1,7 @@
 """Operations on each byte or half of a word, by instructions of whole words (SIMD within a register).
 
-Owns what four or two terms, made alike, are as one word. A lane is the low bits of its term. What a word computes is compared
-with the function later. Knows nothing of single terms but the bits that may be ones.
+Owns how four or two terms, made alike, become one word. A lane is the low bits of its term. Results are compared with the
+function later. Knows nothing of single terms but the bits that may be ones.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -49,24 +49,24 @@ class Lanes:
 
     def _shifted(self, term: Term) -> tuple[tuple[Term, ...], int]:
         """Terms that another one joins by shifts, and the least shift; none: it does not."""
-        found: dict[int, Term] = {}
+        by_shift: dict[int, Term] = {}
         waiting = [term]
         while waiting:
-            each = waiting.pop()
-            if each.op in _JOINS:
-                waiting += each.operands
+            part = waiting.pop()
+            if part.op in _JOINS:
+                waiting += part.operands
                 continue
-            if each.op == "constant" and not each.bits():
+            if part.op == "constant" and not part.bits():
                 continue
-            is_moved = each.op == "left_shift" and each.operands[1].op == "constant"
-            shift, inner = (each.operands[1].bits(), each.operands[0]) if is_moved else (0, each)
-            if shift in found:
+            is_moved = part.op == "left_shift" and part.operands[1].op == "constant"
+            shift, inner = (part.operands[1].bits(), part.operands[0]) if is_moved else (0, part)
+            if shift in by_shift:
                 return (), 0
-            found[shift] = inner
-        first, width = min(found, default=0), 32 // max(len(found), 1)
-        places = [*range(first, 32, width)]
-        is_full = sorted(found) == places and max(map(self._most, found.values())) << first >> width == 0
-        return (tuple(found[k] for k in places) if is_full else ()), first
+            by_shift[shift] = inner
+        first, width = min(by_shift, default=0), 32 // max(len(by_shift), 1)
+        shifts = [*range(first, 32, width)]
+        is_full = sorted(by_shift) == shifts and max(map(self._most, by_shift.values())) << first >> width == 0
+        return (tuple(by_shift[k] for k in shifts) if is_full else ()), first
 
     def _most(self, term: Term) -> int:
         """The largest value of a term as bits."""
@@ -84,24 +84,24 @@ class Lanes:
         if not terms or 32 // len(terms) not in (8, 16):
             return None
         term, width = terms[0], 32 // len(terms)
-        full, top, each = (1 << width) - 1, _each(width, 1 << width - 1), partial(_each, width)
-        if all(other.op == "constant" for other in terms):
-            return sum((other.bits() & full) << width * k for k, other in enumerate(terms))
-        if len({(other.op, other.dtype, len(other.operands)) for other in terms}) > 1 or term.dtype.kind == "b":
+        full, top, repeated = (1 << width) - 1, _repeated(width, 1 << width - 1), partial(_repeated, width)
+        if all(lane.op == "constant" for lane in terms):
+            return sum((lane.bits() & full) << width * k for k, lane in enumerate(terms))
+        if len({(lane.op, lane.dtype, len(lane.operands)) for lane in terms}) > 1 or term.dtype.kind == "b":
             return None
-        operands = [tuple(other.operands[k] for other in terms) for k in range(len(term.operands))]
+        operands = [tuple(lane.operands[k] for lane in terms) for k in range(len(term.operands))]
         if term.op == "part" and term.width == width:
             return self._permuted(terms, width)
-        if term.dtype.kind == "f" or "f" in {other.dtype.kind for other in term.operands}:
+        if term.dtype.kind == "f" or "f" in {lane.dtype.kind for lane in term.operands}:
             return self._of_floats(term, operands) if width == 16 else None
-        counts = [other.bits() if other.op == "constant" else -1 for other in operands[1]] if len(operands) == 2 else [-1]
+        counts = [lane.bits() if lane.op == "constant" else -1 for lane in operands[1]] if len(operands) == 2 else [-1]
         count = counts[0] if len({*counts}) == 1 else -1
         match term.op:
             case "view":
                 return self.word(operands[0])
             case "cast" if term.operands[0].dtype.kind == "b":
                 mask = self._mask(operands[0])
-                return None if mask is None else _and(mask, each(1))
+                return None if mask is None else _and(mask, repeated(1))
             case "cast" if min(term.width, term.operands[0].width) >= width:
                 return self.word(operands[0])
             case "right_shift" if counts == [*range(counts[0], 32, width)] and len({*operands[0]}) == 1 and count < 0:
@@ -109,11 +109,11 @@ class Lanes:
                 return ("sar" if term.dtype.kind == "i" else "shr", word, counts[0]) if word is not None and counts[0] else word
             case "bitwise_and" if (spread := self._spread(operands, width)) is not None:
                 return spread
-        given = [self._mask(other) if other[0].dtype.kind == "b" else self.word(other) for other in operands]
-        if term.width < width or not given or None in given:
+        words = [self._mask(lanes) if lanes[0].dtype.kind == "b" else self.word(lanes) for lanes in operands]
+        if term.width < width or not words or None in words:
             return None
-        a, b, c = (*given, 0, 0)[:3]
-        most = [max(map(self._most, other)) for other in operands]
+        a, b, c = (*words, 0, 0)[:3]
+        most = [max(map(self._most, lanes)) for lanes in operands]
         if isinstance(a, int) and term.op in ("bitwise_and", "add", "multiply"):
             a, b, most = b, a, most[::-1]
         match term.op:
@@ -127,7 +127,7 @@ class Lanes:
                 return ("lop3_ca", a, b, c)
             case "left_shift" if 0 < count < width:
                 moved = ("shl", a, count)
-                return moved if most[0] << count <= full else _and(moved, each(full << count & full))
+                return moved if most[0] << count <= full else _and(moved, repeated(full << count & full))
             case "right_shift" if 0 < count < width:
                 return self._shifted_right(operands[0], a, count, width)
             case "add" if most[0] + most[1] <= full:
@@ -139,7 +139,7 @@ class Lanes:
                 return _difference(a, b, most, width)
             case "negative":
                 return ("mul", a, full) if most[0] <= 1 else _difference(0, a, [0, *most], width)
-            case "multiply" if isinstance(b, int) and each(b & full) == b and most[0] * (b & full) <= full:
+            case "multiply" if isinstance(b, int) and repeated(b & full) == b and most[0] * (b & full) <= full:
                 return ("mul", a, b & full)
             case "minimum" | "maximum":
                 is_more = self._is_more(operands, a, b, width)
@@ -149,69 +149,69 @@ class Lanes:
     def _of_floats(self, term: Term, operands: Sequence[tuple[Term, ...]]) -> Word | None:
         """Halves of f16: of operations, and of small integers, which are the digits of 1024."""
         if term.op == "cast" and term.operands[0].dtype.kind in "iu" and term.width == 16:
-            is_small = all(self._most(each) < 1024 for each in operands[0])
+            is_small = all(self._most(lane) < 1024 for lane in operands[0])
             word = self.word(operands[0]) if is_small else None
             match word:
                 case ("lop3_c0", ("shr", whole, int(count)), int(mask)) | ("lop3_c0", ("shr", whole, int(count)), int(mask), 0):
                     moved = count % 8  # which a product undoes
-                    if mask == _each(16, mask & 0xFFFF) and moved and (mask & 0xFFFF) << moved < 1024:
+                    if mask == _repeated(16, mask & 0xFFFF) and moved and (mask & 0xFFFF) << moved < 1024:
                         base = ("shr", whole, count - moved) if count > moved else whole
                         number = ("lop3_ea", base, mask << moved & 0xFFFFFFFF, 0x64006400)  # a & b | c
                         scale = np.array([0.5**moved, -1024 * 0.5**moved], np.float16).view(np.uint16)
-                        return ("fma2_f16", number, *(_each(16, int(each)) for each in scale))
+                        return ("fma2_f16", number, *(_repeated(16, int(value)) for value in scale))
             return None if word is None else ("add2_f16", ("lop3_fc", word, 0x64006400, 0), 0xE400E400)
-        given = [self.word(each) for each in operands]
-        if None in given or term.width != 16:
+        words = [self.word(lanes) for lanes in operands]
+        if None in words or term.width != 16:
             return None
-        return given[0] if term.op == "view" else (_HALVES[term.op], *given) if term.op in _HALVES else None
+        return words[0] if term.op == "view" else (_HALVES[term.op], *words) if term.op in _HALVES else None
 
     def _permuted(self, terms: Sequence[Term], width: int) -> Word | None:
-        wholes = [*dict.fromkeys(each.operands[0] for each in terms)]
-        if len(wholes) > 2 or any(each.width != 32 for each in wholes):
+        wholes = [*dict.fromkeys(term.operands[0] for term in terms)]
+        if len(wholes) > 2 or any(whole.width != 32 for whole in wholes):
             return None
         size = width // 8
-        codes = [4 * wholes.index(each.operands[0]) + size * each.value + k for each in terms for k in range(size)]
+        codes = [4 * wholes.index(term.operands[0]) + size * term.value + k for term in terms for k in range(size)]
         first, second = (*map(self._single, wholes), 0)[:2]
         return first if codes == [0, 1, 2, 3] else ("prmt", first, second, sum(code << 4 * k for k, code in enumerate(codes)))
 
     def _spread(self, operands: Sequence[tuple[Term, ...]], width: int) -> Word | None:
         """Fields of a word, as far from each other as from their lanes, under the same mask."""
         shifted, masks = operands if operands[1][0].op == "constant" else operands[::-1]
-        if masks[0].op != "constant" or len({each.bits() for each in masks}) > 1:
+        if masks[0].op != "constant" or len({lane.bits() for lane in masks}) > 1:
             return None
         mask, moved_left = masks[0].bits(), 0
-        if all(each.op == "left_shift" and each.operands[1].op == "constant" for each in shifted):
-            lefts = {each.operands[1].bits() for each in shifted}
-            moved_left, shifted = (lefts.pop() if len(lefts) == 1 else -1), tuple(each.operands[0] for each in shifted)
+        if all(lane.op == "left_shift" and lane.operands[1].op == "constant" for lane in shifted):
+            lefts = {lane.operands[1].bits() for lane in shifted}
+            moved_left, shifted = (lefts.pop() if len(lefts) == 1 else -1), tuple(lane.operands[0] for lane in shifted)
         if moved_left < 0 or not mask or mask >> width or (mask >> moved_left) << moved_left != mask:
             return None
-        places = [
-            (each.operands[0], each.operands[1].bits())
-            if each.op == "right_shift" and each.operands[1].op == "constant"
-            else (each, 0)
-            for each in shifted
+        sources = [
+            (lane.operands[0], lane.operands[1].bits())
+            if lane.op == "right_shift" and lane.operands[1].op == "constant"
+            else (lane, 0)
+            for lane in shifted
         ]
-        whole, first = places[0]
-        step = places[1][1] - first
-        if whole.width != 32 or not 0 < step < width or places != [(whole, first + k * step) for k in range(len(places))]:
+        whole, first = sources[0]
+        step = sources[1][1] - first
+        if whole.width != 32 or not 0 < step < width or sources != [(whole, first + k * step) for k in range(len(sources))]:
             return None
         size, gap = (mask >> moved_left).bit_length(), width - step
-        length = step * (len(places) - 1) + size
+        length = step * (len(sources) - 1) + size
         field = self._single(whole)
         field = _and(("shr", field, first) if first else field, (1 << length) - 1)
         if length <= gap:
-            factor = sum(1 << gap * k + moved_left for k in range(len(places)))
-            return _and(("mul", field, factor), _each(width, mask))
+            factor = sum(1 << gap * k + moved_left for k in range(len(sources)))
+            return _and(("mul", field, factor), _repeated(width, mask))
         if size > min(step, gap) or step + size > 2 * gap:
             return None
-        if len(places) == 4:  # the upper two first
-            field = _and(("lop3_fc", field, ("shl", field, 2 * gap), 0), _each(2 * width, (1 << step + size) - 1))
+        if len(sources) == 4:  # the upper two first
+            field = _and(("lop3_fc", field, ("shl", field, 2 * gap), 0), _repeated(2 * width, (1 << step + size) - 1))
         field = ("lop3_fc", field, ("shl", field, gap), 0)
-        return _and(("shl", field, moved_left) if moved_left else field, _each(width, mask))
+        return _and(("shl", field, moved_left) if moved_left else field, _repeated(width, mask))
 
     def _is_signed(self, width: int, *operands: Sequence[Term]) -> bool | None:
-        """Tell if values are those of lanes with a sign, or all of lanes without one; None: they are others."""
-        found: set[bool | None] = set()
+        """Tell if all values are those of lanes with a sign (True), or without one (False); None: neither."""
+        kinds: set[bool | None] = set()
         for terms in operands:
             most, whole = max(map(self._most, terms)), terms[0]
             if not most >> width - 1:  # in both ways
@@ -220,12 +220,12 @@ class Lanes:
                 whole = whole.operands[0]
             is_lane = whole.dtype.kind == "i" and whole.width == width
             is_below = whole.dtype.kind == "i" and whole.width < width
-            found.add(True if is_lane else None if most >> width or is_below else False)
-        return found.pop() if len(found) == 1 else None if found else False
+            kinds.add(True if is_lane else None if most >> width or is_below else False)
+        return kinds.pop() if len(kinds) == 1 else None if kinds else False
 
     def _shifted_right(self, terms: Sequence[Term], a: Word, count: int, width: int) -> Word | None:
         is_signed, full = self._is_signed(width, terms), (1 << width) - 1
-        kept = _each(width, full >> count)
+        kept = _repeated(width, full >> count)
         if is_signed is None:
             return self._average(terms, width) if count == 1 else None
         moved = ("shr", a, count)
@@ -235,7 +235,7 @@ class Lanes:
         """Half of a sum, rounded down; or up, of a sum and 1."""
         if sums[0].op != "add":
             return None
-        pairs = [each.operands for each in sums]
+        pairs = [lane.operands for lane in sums]
         is_up = all(b.op == "constant" and b.bits() == 1 and a.op == "add" for a, b in pairs)
         pairs = [a.operands for a, _ in pairs] if is_up else pairs
         operands = [tuple(pair[k] for pair in pairs) for k in (0, 1)]
@@ -243,31 +243,31 @@ class Lanes:
         is_signed = self._is_signed(width, *operands)
         if a is None or b is None or is_signed is None:
             return None
-        half = ("shr", ("lop3_60", _each(width, (1 << width) - 2), a, b), 1)
-        bias = _each(width, 1 << width - 1) if is_signed else 0  # under which the order is that without a sign
+        half = ("shr", ("lop3_60", _repeated(width, (1 << width) - 2), a, b), 1)
+        bias = _repeated(width, 1 << width - 1) if is_signed else 0  # under which the order is that without a sign
         if is_up:  # (a ^ c | b ^ c) less half of what differs
-            found: Word = ("sub", ("lop3_7e", a, b, bias) if bias else ("lop3_fc", a, b, 0), half)
+            middle: Word = ("sub", ("lop3_7e", a, b, bias) if bias else ("lop3_fc", a, b, 0), half)
         else:
-            found = ("add", ("lop3_42", a, b, bias) if bias else ("lop3_c0", a, b, 0), half)
-        return ("lop3_3c", found, bias, 0) if bias else found
+            middle = ("add", ("lop3_42", a, b, bias) if bias else ("lop3_c0", a, b, 0), half)
+        return ("lop3_3c", middle, bias, 0) if bias else middle
 
     def _is_more(self, operands: Sequence[tuple[Term, ...]], a: Word, b: Word, width: int) -> Word | None:
         """Lanes of ones where a > b: the highest bit of the average of a and ~b."""
         is_signed = self._is_signed(width, *operands)
         if is_signed is None:
             return None
-        bias = _each(width, 1 << width - 1) if is_signed else 0
-        half = ("shr", ("lop3_90", _each(width, (1 << width) - 2), a, b), 1)  # a & ~(b ^ c)
+        bias = _repeated(width, 1 << width - 1) if is_signed else 0
+        half = ("shr", ("lop3_90", _repeated(width, (1 << width) - 2), a, b), 1)  # a & ~(b ^ c)
         return _signs(("add", half, ("lop3_18", a, b, bias) if bias else ("lop3_30", a, b, 0)), width)
 
     def _mask(self, terms: tuple[Term, ...]) -> Word | None:
         """Lanes of ones where truths hold."""
         term, width = terms[0], 32 // len(terms)
-        if len({(each.op, each.dtype) for each in terms}) > 1 or term.op in ("constant", "input"):
+        if len({(lane.op, lane.dtype) for lane in terms}) > 1 or term.op in ("constant", "input"):
             return None
-        operands = [tuple(each.operands[k] for each in terms) for k in range(len(term.operands))]
+        operands = [tuple(lane.operands[k] for lane in terms) for k in range(len(term.operands))]
         if term.operands[0].dtype.kind == "b":
-            masks = [self._mask(each) for each in operands]
+            masks = [self._mask(lanes) for lanes in operands]
             return None if term.op not in _LOGIC or None in masks else (f"lop3_{_LOGIC[term.op]}", *(*masks, 0, 0)[:3])
         if term.operands[0].dtype.kind not in "iu" or (a := self.word(operands[0])) is None:
             return None
@@ -278,7 +278,7 @@ class Lanes:
             return None
         match term.op:
             case "equal" | "not_equal":
-                if any(max(map(self._most, each)) >> width for each in operands):
+                if any(max(map(self._most, lanes)) >> width for lanes in operands):
                     return None
                 differs = self._is_not_zero(
                     a if b == 0 else ("lop3_3c", a, b, 0), most | max(map(self._most, operands[1])), width
@@ -302,13 +302,13 @@ class Lanes:
             while isinstance(a, tuple) and (a[0] == "shr" or (a[0] == "lop3_c0" and isinstance(a[2], int))):
                 a, shift = a[1], shift - a[2] if a[0] == "shr" else shift
             return _signs(("shl", a, shift) if shift > 0 else ("shr", a, -shift) if shift else a, width)
-        low = _each(width, (1 << width - 1) - 1)
+        low = _repeated(width, (1 << width - 1) - 1)
         if not most >> width - 1:
             return _signs(("add", a, low), width)
         return _signs(("lop3_fc", ("add", _and(a, low), low), a, 0), width)
 
 
-def _each(width: int, value: int) -> int:
+def _repeated(width: int, value: int) -> int:
     """A word of the same lanes."""
     return sum(value << k for k in range(0, 32, width))
 
@@ -327,7 +327,7 @@ def _signs(a: Word, width: int) -> Word:
 
 def _difference(a: Word, b: Word, most: Sequence[int], width: int) -> Word:
     """Lanes of a less those of b, without borrowing from other lanes."""
-    top, high = 1 << width - 1, _each(width, 1 << width - 1)
+    top, high = 1 << width - 1, _repeated(width, 1 << width - 1)
     if isinstance(b, int):
         lanes = [b >> k & (1 << width) - 1 for k in range(0, 32, width)]
         if max(lanes) <= top and most[0] + top - min(lanes) < 2 * top:

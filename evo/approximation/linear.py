@@ -27,14 +27,14 @@ class Linear:
 
     def _joined(self, multiples: Counter[Any]) -> Any:
         factors = {part: factor & _ALL for part, factor in multiples.items() if factor & _ALL and part != 1}
-        found: Any = multiples[1] & _ALL
-        for part, factor in sorted(factors.items(), key=lambda each: each[1] != 1):
-            if found == 0:
-                found = part if factor == 1 else ("mul", part, factor)
+        total: Any = multiples[1] & _ALL
+        for part, factor in sorted(factors.items(), key=lambda item: item[1] != 1):
+            if total == 0:
+                total = part if factor == 1 else ("mul", part, factor)
             else:
                 name = {1: "add", _ALL: "sub"}.get(factor)
-                found = (name, found, part) if name else ("mad", part, factor, found)
-        return found
+                total = (name, total, part) if name else ("mad", part, factor, total)
+        return total
 
     def _sum(self, node: Any) -> Counter[Any]:
         """Factors of nodes, and of 1, whose sum is a node."""
@@ -65,7 +65,7 @@ class Linear:
 
 
 def _plus(a: Counter[Any], b: Counter[Any], factor: int) -> Counter[Any]:
-    found = Counter(a)
+    total = Counter(a)
     for part, count in b.items():
-        found[part] += count * factor
-    return found
+        total[part] += count * factor
+    return total

@@ -20,38 +20,38 @@ class _Table(NamedTuple):
     ones: tuple[int, ...]
     care: tuple[int, ...]
 
-    def joined(self, other: "_Table") -> "_Table | None":
+    def joined(self, table: "_Table") -> "_Table | None":
         """Both in one; None: they differ."""
-        if any((a ^ b) & x & y for a, b, x, y in zip(self.ones, other.ones, self.care, other.care, strict=True)):
+        if any((a ^ b) & x & y for a, b, x, y in zip(self.ones, table.ones, self.care, table.care, strict=True)):
             return None
-        ones = tuple(a | b for a, b in zip(self.ones, other.ones, strict=True))
-        return _Table(ones, tuple(x | y for x, y in zip(self.care, other.care, strict=True)))
+        ones = tuple(a | b for a, b in zip(self.ones, table.ones, strict=True))
+        return _Table(ones, tuple(x | y for x, y in zip(self.care, table.care, strict=True)))
 
 
 def looked_up(known: Any, goals: Sequence[Goal]) -> Iterator[Any]:
     """Words of four bytes, some of which goals have, that are each a function of a nibble."""
-    found: dict[Any, list[_Table]] = {}
+    tables_by_code: dict[Any, list[_Table]] = {}
     for code in _codes(known):
-        tables = found.setdefault(code, [])
+        tables = tables_by_code.setdefault(code, [])
         words = known.values(code)
         for goal in goals:
             for k in range(0, 32, 8):
-                values, care = (each >> np.uint32(k) & np.uint32(255) for each in goal)
-                for place in range(0, 16, 4):
-                    table = _table(words >> np.uint32(place) & np.uint32(15), values, care)
+                values, care = (column >> np.uint32(k) & np.uint32(255) for column in goal)
+                for shift in range(0, 16, 4):
+                    table = _table(words >> np.uint32(shift) & np.uint32(15), values, care)
                     if table:
                         _join(tables, table)
         if tables and code[0] == "lop3_a8" and code[-1] == _NIBBLES:  # truths, as bytes too
             yield ("lop3_c0", ("mul", code[1][1], 0x00204081), 0x01010101, 0)
-    for code, tables in found.items():
+    for code, tables in tables_by_code.items():
         x = code[1] if code[0] == "shr" else code
-        is_shared = bool(found.get(x) and found.get(("shr", x, 16))) and code in (x, ("shr", x, 16))
+        is_shared = bool(tables_by_code.get(x) and tables_by_code.get(("shr", x, 16))) and code in (x, ("shr", x, 16))
         yield from (_words_of(code, known.values(code), table, is_shared) for table in tables)
 
 
 def _join(tables: list[_Table], table: _Table) -> None:
-    for i, each in enumerate(tables):
-        if joined := each.joined(table):
+    for i, candidate in enumerate(tables):
+        if joined := candidate.joined(table):
             tables[i] = joined
             return
     tables.append(table)
@@ -92,8 +92,8 @@ def _words_of(code: Any, words: Words, table: _Table, is_shared: bool) -> Any:
     used = 15
     for bit in (8, 4):  # which the table may ignore
         order = [v ^ bit for v in range(16)]
-        other = _Table(*(tuple(each[v] for v in order) for each in table))
-        if joined := table.joined(other):
+        flipped = _Table(*(tuple(column[v] for v in order) for column in table))
+        if joined := table.joined(flipped):
             table, used = joined, used & ~bit
     ones = table.ones
     a, b, c, d = (sum(ones[k + i] << 8 * i for i in range(4)) for k in (0, 4, 8, 12))

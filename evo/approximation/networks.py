@@ -27,9 +27,9 @@ def permutations(known: Any, goal: Goal) -> Iterator[Any]:
     wanted = _wanted(inputs, goal)
     if wanted is None:
         return
-    for start, places in _starts(known, inputs):
+    for start, sources in _starts(known, inputs):
         for steps in (_STEPS, _STEPS[::-1], *(_STEPS[k:] for k in range(1, 4))):
-            if node := _exchanged(start, list(places), wanted, steps):
+            if node := _exchanged(start, list(sources), wanted, steps):
                 yield node
     if len(inputs) == 1:
         yield from _spread(inputs[0][0], wanted)
@@ -40,16 +40,16 @@ def _wanted(inputs: list[tuple[Any, Words]], goal: Goal) -> Places | None:
     shifts = np.arange(32, dtype=np.uint32)[:, None]
     bits, care = goal.values >> shifts & np.uint32(1), goal.care >> shifts & np.uint32(1)
     sources = np.concatenate([words >> shifts & np.uint32(1) for _, words in inputs])
-    found: Places = []
+    origins: Places = []
     for k in range(32):
         if not (bits[k] & care[k]).any():
-            found.append(None)
+            origins.append(None)
             continue
         same = np.flatnonzero(~((sources ^ bits[k]) & care[k]).any(axis=1)).tolist()
         if not same:
             return None
-        found.append(min((divmod(i, 32) for i in same), key=lambda source: abs(source[1] - k)))
-    return found if len({k - source[1] for k, source in enumerate(found) if source}) > 3 else None
+        origins.append(min((divmod(i, 32) for i in same), key=lambda source: abs(source[1] - k)))
+    return origins if len({k - source[1] for k, source in enumerate(origins) if source}) > 3 else None
 
 
 def shared_bytes(known: Any, goals: Sequence[Goal]) -> Iterator[Any]:
@@ -59,15 +59,15 @@ def shared_bytes(known: Any, goals: Sequence[Goal]) -> Iterator[Any]:
     sources = np.concatenate([known.values(node) >> shifts & np.uint32(255) for node in inputs])
     needed: list[set[int]] = []
     for goal in goals:
-        values, care = (each >> shifts & np.uint32(255) for each in goal)
+        values, care = (words >> shifts & np.uint32(255) for words in goal)
         varied = np.bitwise_or.reduce(values & care, axis=1) & np.bitwise_or.reduce(~values & care, axis=1)
         same = (((sources[:, None] ^ values) & care) == 0).all(axis=2) & (varied != 0)
         needed.append({int(column.argmax()) for column in same.T if column.any()})
-    for (one, two), (i, j) in product(combinations(needed, 2), combinations(range(len(inputs)), 2)):
-        found = [sorted(each for each in one | two if each // 4 == k) for k in (i, j)]
-        if all(found) and sum(map(len, found)) <= 4:
-            codes = [*(each % 4 for each in found[0]), *(4 + each % 4 for each in found[1])]
-            yield ("prmt", inputs[i], inputs[j], sum(code << 4 * place for place, code in enumerate(codes)))
+    for (first, second), (i, j) in product(combinations(needed, 2), combinations(range(len(inputs)), 2)):
+        chosen = [sorted(byte for byte in first | second if byte // 4 == k) for k in (i, j)]
+        if all(chosen) and sum(map(len, chosen)) <= 4:
+            codes = [*(byte % 4 for byte in chosen[0]), *(4 + byte % 4 for byte in chosen[1])]
+            yield ("prmt", inputs[i], inputs[j], sum(code << 4 * position for position, code in enumerate(codes)))
 
 
 def split_goals(known: Any, goal: Goal) -> Iterator[tuple[Callable[[Any], Any], Goal, float]]:
@@ -81,14 +81,14 @@ def split_goals(known: Any, goal: Goal) -> Iterator[tuple[Callable[[Any], Any], 
         if mask and varied & ~np.uint32(mask):
             part = Goal(goal.values, goal.care & np.uint32(mask))
             solutions = filter(known.runs, islice(known.solutions(part), _MOST_MOVED))
-            for node in sorted(solutions, key=lambda each: known.cost([each]))[:_MOST_SPLIT]:
+            for node in sorted(solutions, key=lambda solution: known.cost([solution]))[:_MOST_SPLIT]:
                 cost = known.cost([node]) + known.slots["lop3_d8"]
                 yield partial(with_signs, mask, node), Goal(goal.values, goal.care & ~np.uint32(mask)), cost
 
 
-def with_signs(mask: int, node: Any, other: Any) -> Any:
+def with_signs(mask: int, node: Any, base: Any) -> Any:
     """A node with some bits of another one."""
-    return ("lop3_d8", other, node, mask)  # c ? b : a
+    return ("lop3_d8", base, node, mask)  # c ? b : a
 
 
 def _starts(known: Any, inputs: list[tuple[Any, Words]]) -> Iterator[tuple[Any, Places]]:
@@ -104,7 +104,7 @@ def _starts(known: Any, inputs: list[tuple[Any, Words]]) -> Iterator[tuple[Any, 
             yield ("prmt", a, b, selector), [(source, first + k) for source, first in chosen for k in range(8)]
 
 
-def _exchanged(node: Any, places: Places, wanted: Places, steps: tuple[int, ...]) -> Any:
+def _exchanged(node: Any, sources: Places, wanted: Places, steps: tuple[int, ...]) -> Any:
     """The wanted word by exchanges of bits; None: these steps do not lead there."""
     goals: dict[tuple[int, int], int] = {source: k for k, source in enumerate(wanted) if source}
     for step in steps:
@@ -112,27 +112,27 @@ def _exchanged(node: Any, places: Places, wanted: Places, steps: tuple[int, ...]
         for k in range(32 - step):
             if k >= step and mask >> (k - step) & 1:  # has just been exchanged
                 continue
-            low, high = (goals.get(places[place] or (-1, -1)) for place in (k, k + step))  # where they must go
+            low, high = (goals.get(sources[position] or (-1, -1)) for position in (k, k + step))  # where they must go
             # a bit that does not matter may be anywhere
             before = abs((low if low is not None else k) - k) + abs((high if high is not None else k + step) - k - step)
             after = abs((low if low is not None else k + step) - k - step) + abs((high if high is not None else k) - k)
             if after < before:
                 mask |= 1 << k
-                places[k], places[k + step] = places[k + step], places[k]
+                sources[k], sources[k + step] = sources[k + step], sources[k]
         if mask:
             moved = ("lop3_28", node, ("shr", node, step), mask)  # (a ^ b) & c
             node = ("lop3_96", node, moved, ("shl", moved, step))
     used = [k for k, source in enumerate(wanted) if source]
-    if any(places[k] != wanted[k] for k in used):
+    if any(sources[k] != wanted[k] for k in used):
         return None
     zero = sum(1 << k for k in range(32) if k in used)
     return node if zero == 0xFFFFFFFF else ("lop3_c0", node, zero, 0)
 
 
 def _spread(node: Any, wanted: Places) -> Iterator[Any]:
-    """Bits in their order, with gaps or without: each step moves those that have so far to go, in a copy that is masked.
+    """Bits in their order, with gaps or without: each step moves a masked copy of the bits that have so far to go.
 
-    Where bits would meet, a product moves them: it adds what they are there and takes away what they were.
+    Where bits would meet, a product moves them: it adds them at the new position and subtracts them at the old one.
     """
     moves = {source[1]: k - source[1] for k, source in enumerate(wanted) if source}
     if len(moves) < sum(source is not None for source in wanted):  # a bit goes to two
@@ -158,16 +158,16 @@ def _spread_one_way(node: Any, moves: dict[int, int]) -> Iterator[Any]:
     for start, is_product in ((node, False), (used, False), (node, True), (used, True)):
         made, at = start, {bit: bit for bit in moves}
         for step in _STEPS if unit > 0 else _STEPS[::-1]:
-            moving = sum(1 << place for bit, place in at.items() if moves[bit] // unit & step)
+            moving = sum(1 << position for bit, position in at.items() if moves[bit] // unit & step)
             if not moving:
                 continue
             distance = step * unit
-            at = {bit: place + (moves[bit] // unit & step) * unit for bit, place in at.items()}
+            at = {bit: position + (moves[bit] // unit & step) * unit for bit, position in at.items()}
             if is_product:
                 made = ("mad", ("lop3_c0", made, moving, 0), (1 << distance) - 1, made) if unit > 0 else None
             else:
                 moved = ("shl", made, distance) if unit > 0 else ("shr", made, -distance)
-                made = ("lop3_a8", made, moved, sum(1 << place for place in at.values()))  # (a | b) & c
+                made = ("lop3_a8", made, moved, sum(1 << position for position in at.values()))  # (a | b) & c
         if made:
             yield made
 
@@ -177,7 +177,7 @@ class LinearFunctions:
 
     def __init__(self, points: Sequence[Words]):
         shifts = np.arange(32, dtype=np.uint32)[:, None]
-        self._bits = np.concatenate([np.ones((1, len(points[0])), np.bool_), *((each >> shifts & 1) == 1 for each in points)])
+        self._bits = np.concatenate([np.ones((1, len(points[0])), np.bool_), *((words >> shifts & 1) == 1 for words in points)])
         count, num_points = self._bits.shape
         rows = [sum(1 << j for j in np.flatnonzero(bits).tolist()) | 1 << (count + p) for p, bits in enumerate(self._bits.T)]
         self._sums = np.zeros_like(self._bits)  # of each input bit, the points whose xor of results is that bit's share
@@ -207,7 +207,7 @@ class LinearFunctions:
                     kept = ((1 << width - k) - 1 << (k if name == "shl" else 0)) * ((1 << 32) - 1) // ((1 << width) - 1)
                     before = _before(values, name, k, kept)
                     tried.append((self._num_joined(before) or 0, len(tried), (name, k, kept), before))
-            count, _, step, values = min(tried, key=lambda each: each[:2])
+            count, _, step, values = min(tried, key=lambda entry: entry[:2])
             if count >= least:
                 return
             least, chain = count, (step, *chain)
@@ -216,10 +216,10 @@ class LinearFunctions:
 
 def _before(values: Words, name: str, k: int, kept: int) -> Words:
     """The words whose xor with their own masked shift gives values."""
-    found = values
+    before = values
     for _ in range(32 // k):
-        found = values ^ (found >> np.uint32(k) if name == "shr" else found << np.uint32(k)) & np.uint32(kept)
-    return found
+        before = values ^ (before >> np.uint32(k) if name == "shr" else before << np.uint32(k)) & np.uint32(kept)
+    return before
 
 
 def _with_steps(chain: Any, node: Any) -> Any:

@@ -15,32 +15,32 @@ Node = tuple[Any, ...]  # an instruction and operands, nodes or constants; ("%",
 
 def parts_of(outputs: Sequence[Node | int]) -> list[Node]:
     """Nodes that outputs consist of, without inputs and constants: operands first, in the same order in each process."""
-    found: dict[Node, None] = {}
+    parts: dict[Node, None] = {}
 
     def visit(node: Any) -> None:
-        if isinstance(node, tuple) and node[0] != "%" and node not in found:
-            for each in node[1:]:
-                visit(each)
-            found[node] = None
+        if isinstance(node, tuple) and node[0] != "%" and node not in parts:
+            for operand in node[1:]:
+                visit(operand)
+            parts[node] = None
 
     for node in outputs:
         visit(node)
-    return list(found)
+    return list(parts)
 
 
 def program_text(outputs: Sequence[Node | int], function: ExactFunction) -> str:
-    """A program's words: what is used more than once is stored, for as long as it is used, as far as there are entries."""
+    """A program's words: nodes with several uses are stored until the last of these, as far as there are entries."""
     uses: dict[Node, int] = {}
 
     def count(node: Node | int) -> None:
         if isinstance(node, tuple):
             uses[node] = uses.get(node, 0) + 1
-            for each in node[1:] if uses[node] == 1 else ():
-                count(each)
+            for operand in node[1:] if uses[node] == 1 else ():
+                count(operand)
 
     for node in outputs:
         count(node)
-    places: dict[Node, int] = {}
+    entries: dict[Node, int] = {}
     free = [*range(_NUM_ENTRIES)]
 
     def tokens(node: Any) -> list[str]:
@@ -48,17 +48,17 @@ def program_text(outputs: Sequence[Node | int], function: ExactFunction) -> str:
             return [f"0x{node:08x}:b32"]
         if node[0] == "%":
             return [f"%{function.inputs[node[1]]}"]
-        if node in places:
-            place, uses[node] = places[node], uses[node] - 1
+        if node in entries:
+            entry, uses[node] = entries[node], uses[node] - 1
             if uses[node] < 1:  # what needs it later, as another entry was missing, computes it again
-                free.append(places.pop(node))
-            return [f"load:{place}"]
-        made = [token for each in reversed(node[1:]) for token in tokens(each)] + [str(node[0])]
+                free.append(entries.pop(node))
+            return [f"load:{entry}"]
+        made = [token for operand in reversed(node[1:]) for token in tokens(operand)] + [str(node[0])]
         if uses[node] > 1 and free:
-            places[node] = min(free)
-            free.remove(places[node])
+            entries[node] = min(free)
+            free.remove(entries[node])
             uses[node] -= 1
-            made += [f"store.b32:{places[node]}", f"load:{places[node]}"]
+            made += [f"store.b32:{entries[node]}", f"load:{entries[node]}"]
         return made
 
     return " ".join(token for node in reversed(outputs) for token in tokens(node))

@@ -69,20 +69,20 @@ def integer_goals(known: Any, goal: Goal) -> Iterator[tuple[Callable[[Any], Any]
     for node in inputs:  # a quotient that is rounded toward 0 has the sign added
         negative = ("shr", node, 31)
         yield partial(_after, "add", (negative,)), Goal(values - known.values(negative), care), 2 * known.slots["add"]
-    for given in (None, *inputs):
-        for sign in (1, -1) if given else (1,):
-            rest = sign * (values.astype(np.int64) - (known.values(given).astype(np.int64) if given else 0))
+    for addend in (None, *inputs):
+        for sign in (1, -1) if addend else (1,):
+            rest = sign * (values.astype(np.int64) - (known.values(addend).astype(np.int64) if addend else 0))
             factor = int(np.gcd.reduce(rest))
-            if rest.min() < 0 or factor == 0 or (given is None and factor == 1):
+            if rest.min() < 0 or factor == 0 or (addend is None and factor == 1):
                 continue
-            name, more = ("mad", (given,)) if given else ("mul", ())
+            name, more = ("mad", (addend,)) if addend else ("mul", ())
             operands = (sign * factor & 0xFFFFFFFF, *more)
             divided = Goal((rest // factor).astype(np.uint32), care)
             yield partial(_after, name, operands), divided, known.slots[name]
 
 
 def _limited(known: Any, values: Words) -> Iterator[tuple[Callable[[Any], Any], Goal, float]]:
-    """Before a limit that some results have: there, the limit takes what is beyond, which is not known."""
+    """Before a limit that some results have: there, the unlimited result is unknown."""
     for kind, ordered in (("u", values), ("s", values.view(np.int32))):
         for name, limit in ((f"min_{kind}", int(ordered.max())), (f"max_{kind}", int(ordered.min()))):
             is_limit = ordered == limit
@@ -157,47 +157,50 @@ def _fields(words: Words, form: str) -> NDArray[Any]:
 
 
 def _with_inputs(known: Any, numbers: Any, form: str, names: dict[str, str], goal: Goal) -> Iterator[Any]:
-    """Before a sum with an input, a product, or both: from numbers of few digits, as far as the inputs tell what they are."""
+    """Before a sum with an input, a product, or both: from numbers of few digits, as far as the inputs determine them."""
     words = [node for node in known.rows if node[0] == "%"]
     inputs = [node for node in words if known.function.types[node[1]] == _TYPES[form]]
-    given = {node: _numbers(known.values(node), form) for node in inputs}
+    values_of = {node: _numbers(known.values(node), form) for node in inputs}
     magic, ones = _splat(2.0 ** MANTISSA[form], form), 1 if form == "f32" else 0x00010001
     small = [node for node in words if known.function.types[node[1]] == "u32" and known.values(node).max() < _MOST_ZERO]
     tried: list[tuple[str, Callable[[Any], Any], Any]] = []
     with np.errstate(all="ignore"):
-        for node, other in given.items():
+        for node, operand in values_of.items():
             tried += [
-                (names["mul"], partial(_after, names["mul"], (node,)), numbers / other),
-                (names["add"], partial(_after, names["add"], (node,)), numbers - other),
-                (names["sub"], partial(_after, names["sub"], (node,)), numbers + other),
+                (names["mul"], partial(_after, names["mul"], (node,)), numbers / operand),
+                (names["add"], partial(_after, names["add"], (node,)), numbers - operand),
+                (names["sub"], partial(_after, names["sub"], (node,)), numbers + operand),
             ]
             tried += [
-                (names["fma"], partial(_after, names["fma"], (factor, node)), (numbers - other) / given[factor] + 0.0)
+                (names["fma"], partial(_after, names["fma"], (factor, node)), (numbers - operand) / values_of[factor] + 0.0)
                 for factor in inputs
                 if factor != node
             ]
         for node in (("mad", word, ones, magic) for word in small):  # an integer below the leading one of a number
             tried.append((names["sub"], partial(_after, names["sub"], (node,)), numbers + _numbers(known.values(node), form)))
         for name, wrap, wanted in tried:
-            is_told = np.isfinite(wanted) & np.isfinite(numbers) & (_fields(goal.care, form) != 0)
-            for step in _STEPS if known.has(name) and is_told.mean() > 0.5 else ():
-                number = np.where(is_told, np.rint(wanted / step) * step, 0)
-                told = [_words(number + more, form) for more in (0, step, -step)]
-                made = [None if each is None else _fields(apply(*_given(known, wrap(each))), form) for each in told]
-                if told[0] is None or np.any(is_told & (made[0] != _fields(goal.values, form))):
+            is_known = np.isfinite(wanted) & np.isfinite(numbers) & (_fields(goal.care, form) != 0)
+            for step in _STEPS if known.has(name) and is_known.mean() > 0.5 else ():
+                number = np.where(is_known, np.rint(wanted / step) * step, 0)
+                candidates = [_words(number + more, form) for more in (0, step, -step)]
+                made = [
+                    None if candidate is None else _fields(apply(*_with_words(known, wrap(candidate))), form)
+                    for candidate in candidates
+                ]
+                if candidates[0] is None or np.any(is_known & (made[0] != _fields(goal.values, form))):
                     continue
-                is_clear = is_told & np.logical_and.reduce(
-                    [made[0] != each for each in made[1:] if each is not None]
+                is_clear = is_known & np.logical_and.reduce(
+                    [made[0] != result for result in made[1:] if result is not None]
                 )  # of no other number
                 if is_clear.mean() > 0.5:
                     care = np.where(is_clear, _fields(goal.care, form), 0).astype(_fields(goal.care, form).dtype)
-                    yield wrap, Goal(told[0], care.view(np.uint32)), known.slots[name]
+                    yield wrap, Goal(candidates[0], care.view(np.uint32)), known.slots[name]
                 break
 
 
-def _given(known: Any, node: Any) -> list[Any]:
+def _with_words(known: Any, node: Any) -> list[Any]:
     """An instruction and its operands, inputs as their words."""
-    return [known.values(each) if isinstance(each, tuple) else each for each in node]
+    return [known.values(operand) if isinstance(operand, tuple) else operand for operand in node]
 
 
 def _scaled(known: Any, numbers: Any, form: str, names: dict[str, str], care: Words) -> Iterator[Any]:
@@ -223,13 +226,13 @@ def _magic(known: Any, numbers: Any, form: str, digits: int, names: dict[str, st
             if held.max() >= 2 * base or not (held == np.rint(held)).all():
                 continue
             words = _words(held, form)
-            rest, factor, one = _splat(-(base * 2.0**-k + bias), form), _splat(2.0**-k, form), _splat(1.0, form)
+            rest, factor, unit = _splat(-(base * 2.0**-k + bias), form), _splat(2.0**-k, form), _splat(1.0, form)
             if words is None or rest is None or factor is None:
                 continue
             if k == 0 and known.has(names["add"]):
                 yield (lambda node, c=rest: (names["add"], node, c)), Goal(words, care), known.slots[names["add"]]
             elif known.has(names["fma"]):
-                f = one if k == 0 else factor
+                f = unit if k == 0 else factor
                 yield (lambda node, f=f, c=rest: (names["fma"], node, f, c)), Goal(words, care), known.slots[names["fma"]]
         if numbers.min() + bias >= 0:
             break

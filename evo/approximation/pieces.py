@@ -44,7 +44,7 @@ _OF_POWERS = np.array([np.pad(np.polynomial.chebyshev.poly2cheb([0.0] * i + [1.0
 @dataclass(frozen=True)
 class _Fits:
     """Polynomials of pieces: coefficients, `(n, NUM_COEFFICIENTS)`, and the bounds of their errors. least, most: about half the
-    least and the largest of the polynomial's sizes, which decide how narrow pieces become and not what holds for them.
+    least and the largest of the polynomial's sizes, which decide how narrow pieces become, but not their bounds.
     """
 
     coefficients: NDArray[np.float64]
@@ -104,9 +104,9 @@ def _enclosed(function: Function, centres: NDArray[np.float64], halves: NDArray[
     taylor, bounds = np.zeros((len(centres), TERMS)), np.zeros(len(centres))
     flat = np.full(len(centres), np.nan)
     for i, (centre, half) in enumerate(zip(centres.tolist(), halves.tolist(), strict=True)):
-        found = _taylor(function, centre, half)
-        if found:
-            taylor[i], bounds[i] = found
+        fit = _taylor(function, centre, half)
+        if fit:
+            taylor[i], bounds[i] = fit
         else:
             flat[i], bounds[i] = _level(function, centre - half, centre + half)
             if bounds[i] == np.inf and np.isnan(function.values(np.array([centre])))[0]:
@@ -140,8 +140,8 @@ def _taylor(function: Function, centre: float, half: float) -> tuple[list[float]
         bits = CENTRE_BITS + BITS_OF_BINADE * abs(int(np.frexp(centre)[1]))
         for number in range(NUM_PRECISIONS):
             with ctx.workprec(bits << number):
-                found = evaluate(function.steps, arb_series([centre, half], TERMS))
-                terms = [found[i] if isinstance(found, arb_series) else found * (i == 0) for i in range(TERMS)]
+                series = evaluate(function.steps, arb_series([centre, half], TERMS))
+                terms = [series[i] if isinstance(series, arb_series) else series * (i == 0) for i in range(TERMS)]
                 middles = [float(term) for term in terms]
                 size = sum(map(abs, middles))
                 wrong = float((sum((abs(term - middle) for term, middle in zip(terms, middles, strict=True)), last)).abs_upper())
@@ -164,13 +164,13 @@ def _level(function: Function, low: float, high: float) -> tuple[float, float]:
     from evo.approximation.formulas import bounds
 
     with ctx.workprec(FLAT_BITS):
-        found = bounds(function.steps, low, high)
-        if not found:
+        ends = bounds(function.steps, low, high)
+        if not ends:
             return np.nan, np.inf
-        if found[0] > -LEAST and found[1] < LEAST:
+        if ends[0] > -LEAST and ends[1] < LEAST:
             return 0.0, LEAST
-        if found[0] > LARGEST or found[1] < -LARGEST:
-            return LARGEST if found[0] > LARGEST else -LARGEST, 0.0
+        if ends[0] > LARGEST or ends[1] < -LARGEST:
+            return LARGEST if ends[0] > LARGEST else -LARGEST, 0.0
     return np.nan, np.inf
 
 

@@ -40,16 +40,16 @@ def check_float_mode() -> None:
 
 def sources() -> str:
     """SHA-256 of the versions of Python, NumPy and evo, and of the files of all loaded modules that are not installed."""
-    told = [sys.version, version("numpy"), version(DISTRIBUTION)]
+    facts = [sys.version, version("numpy"), version(DISTRIBUTION)]
     if "__file__" not in vars(sys.modules["__main__"]):  # a notebook, whose text nobody has
-        told.append(str(os.getpid()))
-    files = {vars(each).get("__file__") for each in list(sys.modules.values()) if isinstance(each, ModuleType)}
-    own = [path for path in sorted(Path(file) for file in files if file and is_own(file)) if path.is_file()]
-    told += [hashlib.sha256(path.read_bytes()).hexdigest() for path in own]
-    return hashlib.sha256(repr(told).encode()).hexdigest()
+        facts.append(str(os.getpid()))
+    files = {vars(module).get("__file__") for module in list(sys.modules.values()) if isinstance(module, ModuleType)}
+    paths = [path for path in sorted(Path(file) for file in files if file and is_own(file)) if path.is_file()]
+    facts += [hashlib.sha256(path.read_bytes()).hexdigest() for path in paths]
+    return hashlib.sha256(repr(facts).encode()).hexdigest()
 
 
 def is_own(file: Any) -> bool:
-    """Tell if a module's file is one that somebody wrote here: it is not installed."""
+    """Tell if a module's file is the user's own, not an installed one."""
     path = Path(file or _STDLIB / "builtins")
     return not _INSTALLED & {*path.parts} and _STDLIB not in path.parents

@@ -1,6 +1,6 @@
-"""Proofs of a run's elites: which are proven, where certificates go, and what `evo prove` prints.
+"""Proofs of a run's elites: their choice, the files of certificates, and the lines of `evo prove`.
 
-Owns where they go. `evo.approximation.certificate` proves.
+Owns these. `evo.approximation.certificate` proves.
 """
 
 from collections.abc import Callable, Iterator
@@ -43,7 +43,7 @@ def prove_elites(
     folder: Path,
     bar: Bar,
 ) -> Iterator[tuple[Path, str]]:
-    """Proves an elite, or each on the front; gives the file of each certificate, and what it says; then that of a CUDA header.
+    """Proves an elite, or each on the front; gives the file of each certificate and its statement; then that of a CUDA header.
 
     Args:
         name: of the elite, as in `row_of_elite`.
@@ -75,7 +75,7 @@ def prove_elites(
     for cell, file_name, words in zip(names, file_names(names, ".json"), programs, strict=True):
         path = folder / file_name
         with bar(f"cell {cell}") as progress:
-            found = certified(
+            certificate = certified(
                 problem.language,
                 words,
                 task.function,
@@ -86,9 +86,9 @@ def prove_elites(
                 state=path,
                 progress=progress,
             )
-        write_atomically(path, found.text().encode())
-        proven.append((found, words))
-        yield path, f"cell {cell}: {found.description()}"
+        write_atomically(path, certificate.text().encode())
+        proven.append((certificate, words))
+        yield path, f"cell {cell}: {certificate.description()}"
     header = folder / HEADER
     write_atomically(header, cuda_header(problem.language, proven).encode())
     yield header, ""
@@ -106,12 +106,12 @@ def _prove_exact(run: Run, task: ExactTask, rows: list[int], folder: Path, bar: 
         path, words, notes = folder / file_name, elites.solution[row], list[str]()
         target = str(task.slots)
         with bar(f"cell {cell}") as progress:
-            found = certified_exact(
+            certificate = certified_exact(
                 language, words, task.function, target=target, state=path, progress=progress, note=notes.append
             )
-        write_atomically(path, found.text().encode())
-        proven.append((found, words))
-        yield path, f"cell {cell}: {found.description()}" + "".join(f"{line}\n" for line in notes)
+        write_atomically(path, certificate.text().encode())
+        proven.append((certificate, words))
+        yield path, f"cell {cell}: {certificate.description()}" + "".join(f"{line}\n" for line in notes)
     write_atomically(folder / EXACT_HEADER, exact_header(language, proven).encode())
     yield folder / EXACT_HEADER, ""
 

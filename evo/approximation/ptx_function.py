@@ -54,14 +54,14 @@ def path_and_name(text: str) -> tuple[Path, str | None]:
 
 
 class PtxFunction:
-    """A device function over NumPy arrays of words. Inputs are the words of its parameters, outputs those of its result, and then
-    those that it stores where its parameters point. Parameters of 64 bits are pointers if it stores anything.
+    """A device function over NumPy arrays of words. Inputs are the words of its parameters, outputs those of its result, then the
+    words that it stores through its parameters. Parameters of 64 bits are pointers if it stores anything.
 
     Args:
         text: `FILE.cu` or `FILE.ptx`, and `:NAME` where the file has several functions.
 
     Attributes:
-        ptx: the file's, or what NVRTC makes of it, without comments.
+        ptx: the file's, or NVRTC's output, without comments.
         types, care: as `ExactFunction` has them; bytes of outputs that it does not write do not matter.
 
     Raises:
@@ -87,34 +87,34 @@ class PtxFunction:
         if len(self._statements) > MOST_STATEMENTS:
             raise PtxError(f"it has more than {MOST_STATEMENTS:,} statements")
         results, sizes = (
-            {each[2]: int(each[1]) // 8 * int(each[3] or 1) for each in _PARAMETER.finditer(head[part] or "")}
+            {match[2]: int(match[1]) // 8 * int(match[3] or 1) for match in _PARAMETER.finditer(head[part] or "")}
             for part in ("result", "given")
         )
         self._result = next(iter(results), "")
         has_pointers = any(map(_MEMORY.match, self._statements))
-        scalars = {each[2] for each in _PARAMETER.finditer(head["given"] or "") if not each[3]}
+        scalars = {match[2] for match in _PARAMETER.finditer(head["given"] or "") if not match[3]}
         self._pointers = [name for name, size in sizes.items() if size == 8 and name in scalars and has_pointers]
         self._order = ["", *sizes]
-        places = {(name, k) for name, size in sizes.items() if name not in self._pointers for k in range(-(-size // 4))}
+        keys = {(name, k) for name, size in sizes.items() if name not in self._pointers for k in range(-(-size // 4))}
         self._sizes = results | {name: size for name, size in sizes.items() if name not in self._pointers}
-        run = self._run(lambda *place: places.add(place) or np.uint32(0))  # type: ignore[func-returns-value]
+        run = self._run(lambda *key: keys.add(key) or np.uint32(0))  # type: ignore[func-returns-value]
         self._outputs = sorted(run.outputs, key=self._key)
         self.care = tuple(
             sum(0xFF << 8 * k for k in range(4) if (name, 4 * word + k) in run.written) for name, word in self._outputs
         )
-        self._places = sorted(places, key=self._key)
+        self._input_keys = sorted(keys, key=self._key)
         known = [*_parameters(self.__name__, _without_comments(source))]
         known = [*[("", "u32")] * (len(sizes) - len(known)), *known]  # an address of the result is the first
         named = dict(zip(sizes, known, strict=False))
-        self.types = tuple(named[name][1] for name, _ in self._places)
-        names = [named[name][0] or name for name, _ in self._places]
-        names = [name if names.count(name) == 1 else f"{name}_{k}" for name, (_, k) in zip(names, self._places, strict=True)]
+        self.types = tuple(named[name][1] for name, _ in self._input_keys)
+        names = [named[name][0] or name for name, _ in self._input_keys]
+        names = [name if names.count(name) == 1 else f"{name}_{k}" for name, (_, k) in zip(names, self._input_keys, strict=True)]
         if len({*names}) < len(names) or not all(map(_NAME.fullmatch, names)):
             names = [*"abcdefgh"[: len(names)], *(f"x{k}" for k in range(8, len(names)))]
         self.__signature__ = inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in names])
 
-    def _key(self, place: tuple[str, int]) -> tuple[int, int]:
-        return self._order.index(place[0]), place[1]
+    def _key(self, key: tuple[str, int]) -> tuple[int, int]:
+        return self._order.index(key[0]), key[1]
 
     def _run(self, word: Any) -> Run:
         run = Run(word, self._sizes, self._pointers, self._result)
@@ -130,9 +130,9 @@ class PtxFunction:
         Raises:
             PtxError: a statement has no meaning here, or an output is not written everywhere.
         """
-        given = [each if each.dtype == np.uint32 else each.view(np.uint32) for each in words]
-        values = dict(zip(self._places, given, strict=True))
-        run = self._run(lambda *place: values[place])
+        columns = [column if column.dtype == np.uint32 else column.view(np.uint32) for column in words]
+        values = dict(zip(self._input_keys, columns, strict=True))
+        run = self._run(lambda *key: values[key])
         if not run.outputs:
             raise PtxError("it gives no result")
         for where in run.written.values():
@@ -140,12 +140,12 @@ class PtxFunction:
                 raise UntraceableError("an output is written under conditions")
             if where is not None and not np.all(where):
                 raise PtxError("there are inputs at which it does not write each of its outputs")
-        return tuple(_spread(run.outputs[place], given[0]) for place in self._outputs)
+        return tuple(_spread(run.outputs[key], columns[0]) for key in self._outputs)
 
     def _head(self, name: str | None) -> re.Match[str]:
-        heads = [each for each in _HEAD.finditer(self.ptx) if name in (None, each["name"], _plain_name(each["name"]))]
+        heads = [match for match in _HEAD.finditer(self.ptx) if name in (None, match["name"], _plain_name(match["name"]))]
         if len(heads) != 1:
-            known = ", ".join(_plain_name(each["name"]) for each in _HEAD.finditer(self.ptx)) or "none"
+            known = ", ".join(_plain_name(match["name"]) for match in _HEAD.finditer(self.ptx)) or "none"
             raise PtxError(f"it must name one function, as FILE:NAME; the file has: {known}")
         if heads[0]["kind"] == "entry":
             raise PtxError(f"{heads[0]['name']} is a kernel, must be a device function")
@@ -155,9 +155,9 @@ class PtxFunction:
 def _include_paths() -> list[str]:
     """NVRTC's options for CUDA's own headers, such as cuda_fp16.h, of packages and of an installed toolkit."""
     packages = find_spec("nvidia")
-    folders = [Path(each, "cu13") for each in (packages and packages.submodule_search_locations) or ()]
+    folders = [Path(folder, "cu13") for folder in (packages and packages.submodule_search_locations) or ()]
     folders += [Path(os.environ[name]) for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
-    return [f"--include-path={each / 'include'}" for each in folders if (each / "include" / "cuda_fp16.h").exists()]
+    return [f"--include-path={folder / 'include'}" for folder in folders if (folder / "include" / "cuda_fp16.h").exists()]
 
 
 def _without_comments(text: str) -> str:

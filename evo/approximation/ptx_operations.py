@@ -1,6 +1,6 @@
-"""Operations of PTX over NumPy arrays, by name: what each gives for operands that have its type.
+"""Operations of PTX over NumPy arrays, by name, for operands of their types.
 
-Plain operations of integers are those of NumPy; other instructions mean what evo's set `bits` means by them. Knows nothing of
+Plain operations of integers are those of NumPy; other instructions have the semantics of evo's set `bits`. Knows nothing of
 statements.
 """
 
@@ -48,8 +48,8 @@ def _saturated(a: Values, b: Values) -> Values:
 
 
 def _place_from_above(a: Values) -> Values:
-    place = instruction("bfind", a)
-    return np.where(a == 0, place, np.uint32(31) - place)
+    position = instruction("bfind", a)
+    return np.where(a == 0, position, np.uint32(31) - position)
 
 
 _MINUS_ONES = {"f": 0xBF800000, "2_f16": 0xBC00BC00, "2_bf16": 0xBF80BF80}
@@ -114,8 +114,8 @@ ROUNDED = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 
 @cache
 def instruction_names() -> dict[str, tuple[str, int]]:
-    """PTX -> the instruction of `bits` and its operands, of those on words. `.rn` is what arithmetic does anyway."""
+    """PTX -> the instruction of `bits` and its operands, of those on words. `.rn` is the default of arithmetic."""
     chosen = shipped_instruction_set("bits").instructions
     word = chosen[-1].args[0]  # the last instructions of the set are on words
-    found = {each.ptx: (each.name, len(each.args)) for each in chosen if {*each.args, *each.rets} == {word}}
-    return found | {ptx.replace(".rn", ""): name for ptx, name in found.items() if ptx[:3] in ("add", "sub", "mul")}
+    names = {row.ptx: (row.name, len(row.args)) for row in chosen if {*row.args, *row.rets} == {word}}
+    return names | {ptx.replace(".rn", ""): name for ptx, name in names.items() if ptx[:3] in ("add", "sub", "mul")}

@@ -1,8 +1,8 @@
 """Meaning of PTX over NumPy arrays: one pass through a function's statements.
 
-Plain operations of integers are those of NumPy; other instructions mean what evo's set `bits` means by them. Branches lead
-forward, and memory is that of outputs. Instructions without a meaning here are refused, as are those in which GPUs may differ.
-Slightly long: reads, writes and statements share the state of a pass.
+Plain operations of integers are those of NumPy; other instructions have the semantics of evo's set `bits`. Branches lead forward,
+and memory is that of outputs. Instructions without a meaning here are refused, as are those in which GPUs may differ. Slightly
+long: reads, writes and statements share the state of a pass.
 """
 
 import re
@@ -45,7 +45,7 @@ class PtxError(Exception):
 
 @dataclass(frozen=True)
 class _Pointer:
-    """Address of an output, in bytes after what a parameter holds."""
+    """Address of an output, in bytes from a parameter's."""
 
     parameter: str
     offset: int = 0
@@ -86,14 +86,14 @@ class Run:
     """One pass through statements, which come as `statement` takes them.
 
     Args:
-        word: of a parameter, or of what it points to: its name and place -> values.
+        word: (name, index) of a word of a parameter, or of its target -> values.
         sizes: bytes of parameters other than addresses, and of the result.
         pointers: parameters that are addresses, of memory that does not overlap.
         result: parameter of the result; empty: none.
 
     Attributes:
-        outputs: words by (pointer, or empty for the result; place among its words).
-        written: bytes of these by (pointer; place among its bytes) -> where they are written; None: everywhere.
+        outputs: words by (pointer, or empty for the result; index).
+        written: bytes of these by (pointer; index) -> where they are written; None: everywhere.
     """
 
     def __init__(self, word: Callable[[str, int], Values], sizes: Mapping[str, int], pointers: Sequence[str], result: str):
@@ -179,7 +179,7 @@ class Run:
 
     # ---- operands ----
 
-    def _place(self, name: str) -> tuple[str, int]:
+    def _register(self, name: str) -> tuple[str, int]:
         """Key of a register, and its width."""
         plain = name.rstrip("0123456789")
         for scope in reversed(self._scopes):
@@ -190,10 +190,10 @@ class Run:
 
     def _held(self, text: str) -> Any:
         """Words of a register, or a pointer."""
-        place, _ = self._place(text)
-        if place not in self._registers:
+        register, _ = self._register(text)
+        if register not in self._registers:
             raise PtxError(f"it reads {text} before it is written")
-        return self._registers[place]
+        return self._registers[register]
 
     def _is_pointer(self, text: str) -> bool:
         return not _NUMBER.fullmatch(text) and not text.startswith("{") and isinstance(self._held(text), _Pointer)
@@ -204,7 +204,7 @@ class Run:
         if re.match(r"-?[\d.]", text):
             values = _immediate(text, kind)
         else:
-            values, width = self._held(text), self._place(text)[1]
+            values, width = self._held(text), self._register(text)[1]
             if isinstance(values, _Pointer):
                 raise PtxError("it computes with an address, or has an integer of 64 bits beside addresses")
             if width != _width(kind) and not (may_be_wider and 1 < _width(kind) < width):
@@ -222,7 +222,7 @@ class Run:
     def _write(self, text: str, values: Any, where: Values, is_signed: bool = False) -> None:
         if text == "_":
             return
-        place, width = self._place(text)
+        register, width = self._register(text)
         if isinstance(values, _Pointer):
             if where is not None:
                 raise PtxError("an address depends on a condition")
@@ -232,8 +232,8 @@ class Run:
                 raise PtxError(f"{text} cannot hold the result")
             if is_signed and values.dtype.itemsize < dtype.itemsize:
                 values = _plain(values.view(f"i{values.dtype.itemsize}").astype(f"i{dtype.itemsize}"))
-            values = _chosen(where, values if values.dtype == dtype else values.astype(dtype), self._registers.get(place))
-        self._registers[place] = values
+            values = _chosen(where, values if values.dtype == dtype else values.astype(dtype), self._registers.get(register))
+        self._registers[register] = values
 
     # ---- statements ----
 
@@ -255,14 +255,14 @@ class Run:
             self._write(target, values, where)
 
     def _compare(self, words: list[str], operands: list[str], where: Values) -> None:
-        targets, *given = operands
-        a, b = (self._read(each, words[-1]) for each in given[:2])
-        found = _compared(words, words[-1], a, b)
-        values = [found, NOT(found)]
-        if len(words) - len(given) != 1:
+        targets, *sources = operands
+        a, b = (self._read(source, words[-1]) for source in sources[:2])
+        result = _compared(words, words[-1], a, b)
+        values = [result, NOT(result)]
+        if len(words) - len(sources) != 1:
             raise ValueError("another count of operands")
-        if len(given) == 3:
-            truth = self._truth(given[2])
+        if len(sources) == 3:
+            truth = self._truth(sources[2])
             values = [TRUTHS[words[2]](value, truth) for value in values]
         for target, value in zip(targets.split("|"), values, strict=False):
             self._write(target, value, where)
@@ -270,7 +270,7 @@ class Run:
     def _set(self, words: list[str], operands: list[str]) -> Values:
         """Result of a comparison as a number or mask, of both halves if these are compared."""
         target, kind = words[-2:]
-        a, b = (self._read(each, kind) for each in operands)
+        a, b = (self._read(operand, kind) for operand in operands)
         if not kind.endswith("x2"):
             return np.where(_compared(words, kind, a, b), ONES[target], ONES[target].dtype.type(0))
         ones = _WORD.type(ONES[target.removesuffix("x2")] if target.endswith("x2") else 0xFFFF)
@@ -282,25 +282,25 @@ class Run:
         base, kind, names = ".".join(words[:-1]), words[-1], instruction_names()
         count = len(operands)
         if words[0] == "lop3":
-            *given, table = operands
-            return instruction(f"lop3_{int(table, 0):02x}", *(self._read(each, "b32") for each in given)), False
+            *inputs, table = operands
+            return instruction(f"lop3_{int(table, 0):02x}", *(self._read(operand, "b32") for operand in inputs)), False
         if words[0] == "set" and count == 2:
             return self._set(words, operands), False
         if words[0] == "selp":
             a, b, truth = operands
-            return np.where(self._truth(truth), *(_plain(self._read(each, kind)) for each in (a, b))), False
+            return np.where(self._truth(truth), *(_plain(self._read(operand, kind)) for operand in (a, b))), False
         if name in WORDS or names.get(name, ("", 0))[1] == count:
             is_small = name in ("cvt.f32.f16", "cvt.f32.bf16") or name.endswith(("e4m3x2", "e5m2x2"))
-            of = "b16" if is_small else "f32" if kind == "f32" else "b32"
-            given = [_plain(self._read(each, of)).astype(_WORD) for each in operands]
-            return WORDS[name](*given) if name in WORDS else instruction(names[name][0], *given), False
+            read_type = "b16" if is_small else "f32" if kind == "f32" else "b32"
+            inputs = [_plain(self._read(operand, read_type)).astype(_WORD) for operand in operands]
+            return WORDS[name](*inputs) if name in WORDS else instruction(names[name][0], *inputs), False
         if names.get(f"{name}x2", ("", 0))[1] == count:
-            return instruction(names[f"{name}x2"][0], *(self._read(each, "b16").astype(_WORD) for each in operands)), False
+            return instruction(names[f"{name}x2"][0], *(self._read(operand, "b16").astype(_WORD) for operand in operands)), False
         if base in ("neg", "abs") and kind in ("f32", "f16", "bf16", "f16x2", "bf16x2"):
             [operand] = operands
             return signed(base, self._read(operand, f"b{_width(kind)}").astype(_WORD), kind), False
         if base in ("add", "min", "max") and kind in ("u16x2", "s16x2"):
-            a, b = (self._read(each, "b32") for each in operands)
+            a, b = (self._read(operand, "b32") for operand in operands)
             form = np.int16 if kind[0] == "s" else np.uint16
             return _of_halves(lambda x, y: _plain(INTEGERS[base](x.view(form), y.view(form))), a, b), False
         if words[0] == "cvt" and count == 1:
@@ -309,7 +309,7 @@ class Run:
             return self._moved_pointer(operands), False
         if not _WHOLE.fullmatch(kind):
             raise PtxError(f"{name} is not known here")
-        values = [self._read(each, "u32" if k and base in ("shl", "shr") else kind) for k, each in enumerate(operands[:2])]
+        values = [self._read(operand, "u32" if k and base in ("shl", "shr") else kind) for k, operand in enumerate(operands[:2])]
         if base in ("mul.wide", "mad.wide") or name in ("mul.hi.u16", "mul.hi.s16"):
             wide = values[0].dtype.kind + str(2 * values[0].dtype.itemsize)
             product, rest = values[0].astype(wide) * values[1].astype(wide), operands[2:]
@@ -320,14 +320,14 @@ class Run:
             return _plain(product >> product.dtype.type(16)).astype(np.uint16) if base == "mul.hi" else product, False
         if base in ("shl", "shr"):
             values[1] = np.minimum(values[1], np.uint32(255)).astype(values[0].dtype)
-        apply, values = INTEGERS[base], [*values, *(self._read(each, kind) for each in operands[2:])]
+        apply, values = INTEGERS[base], [*values, *(self._read(operand, kind) for operand in operands[2:])]
         if count != (apply.nin if isinstance(apply, np.ufunc) else 3):
             raise ValueError("another count of operands")
         return apply(*values), kind[0] == "s"
 
     def _moved_pointer(self, operands: list[str]) -> _Pointer:
-        pointer, other = operands if self._is_pointer(operands[0]) else operands[::-1]
-        number = self._read(other, "s64")
+        pointer, offset = operands if self._is_pointer(operands[0]) else operands[::-1]
+        number = self._read(offset, "s64")
         if not isinstance(number, np.generic):
             raise PtxError("an address depends on inputs")
         held = self._held(pointer)
@@ -336,22 +336,22 @@ class Run:
     def _converted(self, words: list[str], operand: str) -> Values:
         """Result of a conversion among integers, or between these and f32."""
         target, source = words[-2:]
-        values, told = self._read(operand, source, may_be_wider=True), {*words[1:-2]}
-        if target in ("f16", "f32") and _INTEGER.fullmatch(source) and told == {"rn"}:
+        values, modifiers = self._read(operand, source, may_be_wider=True), {*words[1:-2]}
+        if target in ("f16", "f32") and _INTEGER.fullmatch(source) and modifiers == {"rn"}:
             number = values.astype(np.float32)  # what rounds here is infinite as f16
             return number if target == "f32" else instruction("f16x2_of_f32", np.uint32(0), number.view(_WORD))
         if source == "f16":
             values, source = instruction("f32_of_f16", values.astype(_WORD)).view(np.float32), "f32"
-        if target == source == "f32" and len(told) == 1 and told <= {*ROUNDED}:
+        if target == source == "f32" and len(modifiers) == 1 and modifiers <= {*ROUNDED}:
             return np.where(np.isnan(values), np.uint32(_NAN), ROUNDED[words[1]](values).view(np.uint32))
         if not _INTEGER.fullmatch(target):
             raise PtxError(f"{'.'.join(words)} is not known here")
         dtype = np.dtype(f"{'i' if target[0] == 's' else 'u'}{_width(target) // 8}")
-        if source == "f32" and _width(target) <= 32 and told <= {*ROUNDED, "sat"}:
+        if source == "f32" and _width(target) <= 32 and modifiers <= {*ROUNDED, "sat"}:
             whole = ROUNDED[words[1]](values.astype(np.float64))
             values = limited(np.where(np.isnan(whole), 0.0, whole), dtype)
-        elif _INTEGER.fullmatch(source) and told <= {"sat"} and not (told and source == "u64"):
-            values = limited(values.astype(np.int64), dtype) if told else values.astype(dtype)
+        elif _INTEGER.fullmatch(source) and modifiers <= {"sat"} and not (modifiers and source == "u64"):
+            values = limited(values.astype(np.int64), dtype) if modifiers else values.astype(dtype)
         else:
             raise PtxError(f"{'.'.join(words)} is not known here")
         return values.astype(f"{dtype.kind}{max(dtype.itemsize, 2)}")
@@ -391,8 +391,8 @@ class Run:
         known = [self.written.get((name, offset + k), False) for k in range(size)]
         if any(where is not known[0] for where in known) or known[0] not in (None, False):
             raise PtxError("it reads an output that it may not have written")
-        place = name, offset // 4
-        word = self._word(*place) if known[0] is False else self.outputs[place]
+        key = name, offset // 4
+        word = self._word(*key) if known[0] is False else self.outputs[key]
         return word if size == 4 else (word >> np.uint32(8 * (offset % 4))).astype(f"u{size}")
 
     def _store(self, parameter: str, offset: int, values: Values, size: int, where: Values) -> None:
@@ -400,17 +400,17 @@ class Run:
             for k in (0, 4):
                 self._store(parameter, offset + k, (values >> np.uint64(8 * k)).astype(np.uint32), 4, where)
             return
-        place, shift = (parameter, offset // 4), np.uint32(8 * (offset % 4))
-        old, mask = self.outputs.get(place, np.uint32(0)), np.uint32((1 << 8 * size) - 1) << shift
+        key, shift = (parameter, offset // 4), np.uint32(8 * (offset % 4))
+        old, mask = self.outputs.get(key, np.uint32(0)), np.uint32((1 << 8 * size) - 1) << shift
         new = values if size == 4 else (values.astype(np.uint32) << shift & mask) | (old & ~mask)
-        self.outputs[place] = _chosen(where, new, old)
+        self.outputs[key] = _chosen(where, new, old)
         for k in range(offset, offset + size):
             self.written[parameter, k] = _either(self.written.get((parameter, k), False), where)
 
 
 def _of_halves(apply: Callable[..., Values], a: Values, b: Values) -> Values:
     """An operation of 16 bits on both halves of words."""
-    low, high = (apply(*((each >> np.uint32(k)).astype(np.uint16) for each in (a, b))).astype(_WORD) for k in (0, 16))
+    low, high = (apply(*((word >> np.uint32(k)).astype(np.uint16) for word in (a, b))).astype(_WORD) for k in (0, 16))
     return low | high << np.uint32(16)
 
 
@@ -419,9 +419,9 @@ def _compared(words: list[str], kind: str, a: Values, b: Values) -> Values:
     if "ftz" in words or kind in ("f64", "f16x2", "bf16x2"):
         raise PtxError(f"{'.'.join(words)} is not known here")
     if kind == "f16":
-        a, b = (instruction("f32_of_f16", each.astype(_WORD)).view(np.float32) for each in (a, b))
+        a, b = (instruction("f32_of_f16", value.astype(_WORD)).view(np.float32) for value in (a, b))
     elif kind == "bf16":
-        a, b = ((each.astype(_WORD) << np.uint32(16)).view(np.float32) for each in (a, b))
+        a, b = ((value.astype(_WORD) << np.uint32(16)).view(np.float32) for value in (a, b))
     return (OF_FLOATS if "f" in kind else COMPARISONS)[words[1]](a, b)
 
 

@@ -2,7 +2,7 @@
 
 `python -m evo.approximation.second_check HEADER CERTIFICATE...` imports nothing of evo. It exits with 1 after a counterexample,
 with 2 if it cannot read something. Slots, steps, wrong signs and functions `..._x2` are not checked. Inputs are all of f16 and
-bf16; of f32 the stated places, zeros, ends, powers of two and where the function passes one, 8 neighbours on both sides of each,
+bf16; of f32 the stated inputs, zeros, ends, powers of two and where the function passes one, 8 neighbours on both sides of each,
 100,000 by a hash. Arb encloses the function until its binade is clear; else the smaller ulp counts. 0 is right below 2^-126.
 Results on any GPU are intervals. Exact instructions round correctly; .ftz flushes operands and results, and what is below 2^-126
 but rounds to it may be either on a GPU; CPUs flush it after rounding it to 24 digits, as x86 does. Products are exact in float64,
@@ -129,8 +129,8 @@ def _sizes(a: Any, b: Any) -> tuple[Any, Any]:
 
 
 def _corners(apply: Callable[[Any, Any], Any], a: Any, b: Any, c: Any, d: Any) -> tuple[Any, Any]:
-    found = [apply(p, q) for p in (a, b) for q in (c, d)]
-    return reduce(_least, found), reduce(_most, found)
+    corners = [apply(p, q) for p in (a, b) for q in (c, d)]
+    return reduce(_least, corners), reduce(_most, corners)
 
 
 _EXACT: dict[str, Callable[..., Any]] = {  # of the ends of operands; results are rounded then
@@ -155,8 +155,10 @@ def _approximate(base: str, form: Format, *ends: Any) -> tuple[Any, Any]:
     else:  # monotonic, but for sin and cos, which move by no more than their operand: from its middle
         v = np.clip(np.stack(np.broadcast_arrays(a, b)), -1e300, np.inf if operation == "lg2" else 1e300)
         reach = (v[1] - v[0]) * (0.5001 if operation in ("sin", "cos") else 0.0)
-        points, places = np.unique(v + np.stack([reach, -reach]), return_inverse=True)
-        v = np.array([enclosure(_TRUE.get(operation, f"{operation}(x)"), x)[0] for x in points.tolist()])[places.reshape(v.shape)]
+        points, inverse = np.unique(v + np.stack([reach, -reach]), return_inverse=True)
+        v = np.array([enclosure(_TRUE.get(operation, f"{operation}(x)"), x)[0] for x in points.tolist()])[
+            inverse.reshape(v.shape)
+        ]
         low, high = _least(*v) - reach, _most(*v) + reach
     width = [np.maximum(relative * np.abs(v), absolute) + _ROUNDING * (np.abs(v) + reach) for v in (low, high)]
     low, high, (least, most) = low - width[0], high + width[1], _sizes(c, d)
@@ -206,21 +208,21 @@ def _run(steps: list[tuple[str, list[str]]], form: Format, x: Any, figure: str) 
     return np.broadcast_to(_rounded(low, form), x.shape), np.broadcast_to(_rounded(high, form), x.shape)
 
 
-def _inputs(form: Format, formula: str, first: int, last: int, places: list[int]) -> Any:
+def _inputs(form: Format, formula: str, first: int, last: int, stated_keys: list[int]) -> Any:
     def binades(keys: Any) -> Any:  # of integers in the order of numbers, 1 apart for neighbours
         return np.array([max(enclosure(formula, x)[2], -127) for x in np.copysign(_of_bits(np.abs(keys), form), keys).tolist()])
 
     drawn = np.frombuffer(hashlib.shake_128(b"inputs").digest(8 * _NUM_DRAWN), "<u8") % np.uint64(last - first + 1)
     keys = np.arange(first, last + 1) if form.digits < 24 else first + drawn.astype(np.int64)
-    near = np.r_[(powers := np.r_[1 << np.arange(23), np.arange(1, 255) << 23]), -powers, first, last, 0, places]
+    near = np.r_[(powers := np.r_[1 << np.arange(23), np.arange(1, 255) << 23]), -powers, first, last, 0, stated_keys]
     for _ in range(3 if form.digits == 24 else 0):
         keys = np.union1d(keys, near.astype(np.int64)[:, None] + np.arange(-8, 10))
         keys = keys[(first <= keys) & (keys <= last)]
-        found = binades(keys)
-        at = np.flatnonzero(np.diff(found))
+        exponents = binades(keys)
+        at = np.flatnonzero(np.diff(exponents))
         near, high = keys[at], keys[at + 1]
         while (high - near > 1).any():
-            is_same = binades(middle := (near + high) // 2) == found[at]
+            is_same = binades(middle := (near + high) // 2) == exponents[at]
             near, high = np.where(is_same, middle, near), np.where(is_same, high, middle)
     return np.append(np.copysign(_of_bits(np.abs(keys), form), keys), [-0.0] * (first <= 0 <= last))
 
@@ -231,13 +233,13 @@ def check(header: str, certificate: dict[str, Any]) -> tuple[bool, str]:
     name = re.sub(r"\W+", "_", certificate["function"]).strip("_") or "f"
     kind = "native_" * (certificate.get("arithmetic") == "native") + certificate["format"]
     name = f"{'f' * name[0].isdigit()}{name}_{kind}_{float(certificate['slots']):g}".replace(".", "_")
-    found = re.search(rf"((?:^//[^\n]*\n)*)^__device__ [\w ]+ {name}\([\w ]+ x\) {{\n(.*?)^}}", header, re.MULTILINE | re.DOTALL)
-    if not found:
+    match = re.search(rf"((?:^//[^\n]*\n)*)^__device__ [\w ]+ {name}\([\w ]+ x\) {{\n(.*?)^}}", header, re.MULTILINE | re.DOTALL)
+    if not match:
         raise ValueError(f"the header has no function {name}")
-    text = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', re.split(r'\n\s*: "=', found[2])[0])).replace("%%", "%")
+    text = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', re.split(r'\n\s*: "=', match[2])[0])).replace("%%", "%")
     lines = [line.split(None, 1) for line in re.split(r"[;{}]|\\n|\\t", text) if line.strip() and ".reg " not in line]
     steps = [(word, operands.replace(" ", "").split(",")) for word, operands in lines]
-    stated = {kind: float(number) for number, kind in re.findall(r"^// error at most (\S+) (\w+)", found[1], re.MULTILINE)}
+    stated = {kind: float(number) for number, kind in re.findall(r"^// error at most (\S+) (\w+)", match[1], re.MULTILINE)}
     for kind, claim in (claims or certificate["cpu"]).items():
         if not float(claim["bound"]) <= stated.get(kind, -1.0) <= float(claim["bound"]) * (1.0 + 1e-5):
             return False, f"{name}: the comment in the header does not give the bound {claim['bound']} {kind}, rounded up"
@@ -246,11 +248,13 @@ def check(header: str, certificate: dict[str, Any]) -> tuple[bool, str]:
     figures = ["any_gpu"] if any(step.replace(".ftz", "") in BOUNDS for step, _ in steps) else ["any_gpu", "cpu"]
     stated_at = [claim["at"] for figure in figures for claim in certificate[figure].values()]
     points = np.array([*certificate["interval"], *stated_at], float)
-    first, last, *places = (_to_bits(np.abs(points), form) * np.where(points < 0.0, -1, 1)).tolist()
+    first, last, *stated_keys = (_to_bits(np.abs(points), form) * np.where(points < 0.0, -1, 1)).tolist()
     if certificate["num_inputs"] != last - first + 1 or (_of_bits(np.abs([first, last]), form) != np.abs(points[:2])).any():
         return False, f"{name}: num_inputs or the ends of interval are not those of {certificate['format']}"
-    x, held = _inputs(form, formula, first, last, places), ""
-    f_low, f_high, exponent, is_tiny = (np.array(each) for each in zip(*[enclosure(formula, v) for v in x.tolist()], strict=True))
+    x, held = _inputs(form, formula, first, last, stated_keys), ""
+    f_low, f_high, exponent, is_tiny = (
+        np.array(column) for column in zip(*[enclosure(formula, v) for v in x.tolist()], strict=True)
+    )
     if np.isnan(f_low).any():
         return False, f"{name}: at x = {float(x[np.isnan(f_low)][0])!r} the function has no value that can be enclosed"
     size = np.where(f_low * f_high <= 0.0, 0.0, np.minimum(np.abs(f_low), np.abs(f_high)))
@@ -267,16 +271,16 @@ def check(header: str, certificate: dict[str, Any]) -> tuple[bool, str]:
             apart = np.maximum(apart, np.where(is_right, 0.0, np.fmax(np.abs(end - f_low), np.abs(end - f_high))))
         ulps = np.ldexp(apart, form.digits - 1 - np.maximum(exponent, form.least))
         for kind, error in zip(KINDS, (ulps, apart, apart / np.maximum(size, 2.0**form.least)), strict=True):
-            worst, bound, place = (float(certificate[figure][kind][key]) for key in ("worst", "bound", "at"))
+            worst, bound, stated_x = (float(certificate[figure][kind][key]) for key in ("worst", "bound", "at"))
             most, at = error[i := int(error.argmax())], f"at x = {float(x[i])!r}"
             if not max(worst, most * (1.0 - _ROUNDING), float(certificate["cpu"][kind]["worst"])) <= bound:
                 between = f"results in [{low[i]!s}, {high[i]!s}], the function in [{f_low[i]!s}, {f_high[i]!s}]"
                 return False, f"{name}: {figure} {at}: {between}: error {most!s} {kind}, claimed {bound!r}"
             held = held or f"largest any-GPU error {most:.6g} ulp {at}, bound {bound!r}: holds"
-            is_there = (x == place) & (np.signbit(x) == np.signbit(place))
+            is_there = (x == stated_x) & (np.signbit(x) == np.signbit(stated_x))
             there = (error * np.where(is_near & (kind == "ulp"), 2.0, 1.0))[is_there].max(initial=0.0)
             if there < (least := _SAME * (2.0 * worst - bound)):
-                held += f"; {figure} claims {worst!r} {kind} at x = {place!r}, where it is {there!s} at most"
+                held += f"; {figure} claims {worst!r} {kind} at x = {stated_x!r}, where it is {there!s} at most"
                 if most >= least:
                     return False, f"{name}: {held}, and {most!s} {at}"
     return True, f"{name}: {len(x):,} inputs checked, {held}"

@@ -1,7 +1,7 @@
 """Cheaper programs that compute the same: peephole optimization of nodes, by their words at a sample.
 
 A node is replaced by one instruction of other nodes of the program, or of few that follow from these, with constants that are
-solved for. What it was made of goes, unless it is used elsewhere. Owns the windows. Knows nothing of searches.
+solved for. Its operands go unless they are used elsewhere. Owns the windows. Knows nothing of searches.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,37 +35,37 @@ def _step(known: Any, outputs: tuple[Any, ...]) -> tuple[Any, ...] | None:
     for node in parts:
         if known.cost([node]) <= 2:
             continue
-        for other in _equal(known, node, [part for part in parts if node not in known.parts(part)]):
-            replaced = tuple(_replaced(each, node, other) for each in outputs)
-            if (less := known.cost(replaced)) < least and not (known.values(other) ^ known.values(node)).any():
+        for candidate in _equal(known, node, [part for part in parts if node not in known.parts(part)]):
+            replaced = tuple(_replaced(output, node, candidate) for output in outputs)
+            if (less := known.cost(replaced)) < least and not (known.values(candidate) ^ known.values(node)).any():
                 best, least = replaced, less
     return best
 
 
-def _replaced(where: Any, node: Any, other: Any) -> Any:
+def _replaced(where: Any, node: Any, new: Any) -> Any:
     if not isinstance(where, tuple):
         return where
-    return other if where == node else tuple(_replaced(each, node, other) for each in where)
+    return new if where == node else tuple(_replaced(operand, node, new) for operand in where)
 
 
-def _equal(known: Any, node: Any, others: Sequence[Any]) -> Iterator[Any]:
+def _equal(known: Any, node: Any, candidates: Sequence[Any]) -> Iterator[Any]:
     """Nodes with the words of one, by one instruction of others."""
-    inputs = [each for each in known.rows if each[0] == "%"]
-    nodes = [*inputs, *sorted(others, key=lambda each: known.cost([each]))]
-    for each in list(nodes):
-        match each:
+    inputs = [row for row in known.rows if row[0] == "%"]
+    nodes = [*inputs, *sorted(candidates, key=lambda candidate: known.cost([candidate]))]
+    for candidate in list(nodes):
+        match candidate:
             case ("lop3_c0" | "lop3_ca", ("shr", before, int(count)), int(mask), 0):  # masked before it is shifted
                 nodes.append(("lop3_c0", before, mask << count & 0xFFFFFFFF, 0))
     nodes = nodes[:_MOST_ROWS]
-    rows, goal = np.stack([known.values(each) for each in nodes]), Goal(known.values(node), np.full_like(known.values(node), ALL))
-    for each in others:
-        match each:  # a shift is a product, too
+    rows, goal = np.stack([known.values(row) for row in nodes]), Goal(known.values(node), np.full_like(known.values(node), ALL))
+    for candidate in candidates:
+        match candidate:  # a shift is a product, too
             case ("shr", x, int(count)) if 0 < count < 32:
-                each = ("mulhi", x, 1 << 32 - count)  # noqa: PLW2901 - the same words
+                candidate = ("mulhi", x, 1 << 32 - count)  # noqa: PLW2901 - the same words
             case ("shl", x, int(count)) if count < 32:
-                each = ("mul", x, 1 << count)  # noqa: PLW2901 - the same words
-        if each[0] in _WITH_ADDEND:
-            product = (_WITH_ADDEND[each[0]], each[1], each[2])
+                candidate = ("mul", x, 1 << count)  # noqa: PLW2901 - the same words
+        if candidate[0] in _WITH_ADDEND:
+            product = (_WITH_ADDEND[candidate[0]], candidate[1], candidate[2])
             rest = goal.values - known.values((*product, 0))
             yield from ((*product, nodes[i]) for i in np.flatnonzero((rows == rest).all(axis=1)))
             if (rest == rest[0]).all():
@@ -81,5 +81,5 @@ def _equal(known: Any, node: Any, others: Sequence[Any]) -> Iterator[Any]:
         solvers.logic_of_two,
         solvers.logic_of_three,
     ):
-        for found in islice(finder(rows, goal), _MOST_OF_SOLVER):
-            yield known.node(found, nodes)
+        for solution in islice(finder(rows, goal), _MOST_OF_SOLVER):
+            yield known.node(solution, nodes)

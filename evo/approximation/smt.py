@@ -1,7 +1,7 @@
 """Proofs by an SMT solver that a program and an exact function agree: over words whose values are too many to try.
 
-Owns what each operation of a function's graph means in bit vectors, and what is asked. A meaning that differs from the machine's
-or from NumPy's at a sample is refused. The solver is Bitwuzla (Niemetz & Preiner, CAV 2023).
+Owns the semantics of a graph's operations in bit vectors, and the questions. Semantics that differ from the machine's or NumPy's
+at a sample are refused. The solver is Bitwuzla (Niemetz & Preiner, CAV 2023).
 """
 
 from collections.abc import Callable, Sequence
@@ -78,11 +78,11 @@ class _Question:
         self._function, self._language, self._words = function, language, words
         self._v = v = BitVectors()
         self._inputs = [v.anything(width) for width in function.widths]
-        inputs = [v.wide(each, 32) for each in self._inputs]
+        inputs = [v.wide(vector, 32) for vector in self._inputs]
         self._demanded: list[tuple[Any, str]] = []
         self._expected = self._of_terms(outputs, inputs)
-        self._valid = [v.is_true(each) for each in self._of_terms(demands, inputs)]
-        self._found = self._of_program(language.lowering.lower(words), inputs)
+        self._valid = [v.is_true(truth) for truth in self._of_terms(demands, inputs)]
+        self._actual = self._of_program(language.lowering.lower(words), inputs)
 
     def answer(self) -> tuple[int, ...] | None:
         """See `solved`."""
@@ -93,10 +93,10 @@ class _Question:
         for demand, reason in self._demanded:
             if v.question([*self._valid, v.is_not(demand)])([], []) is not None:
                 raise UnsolvedError(reason)
-        pairs = zip(self._found, self._expected, self._function.care, strict=True)
+        pairs = zip(self._actual, self._expected, self._function.care, strict=True)
         differ = [v.differ(v.apply("AND", a, v.number(care, 32)), v.apply("AND", b, v.number(care, 32))) for a, b, care in pairs]
-        for each in differ:
-            if (inputs := v.question([*self._valid, each])([], self._inputs)) is not None:
+        for difference in differ:
+            if (inputs := v.question([*self._valid, difference])([], self._inputs)) is not None:
                 words = [np.array([word], np.uint32) for word in inputs]
                 wrong = [(a ^ b) & np.uint32(c) for a, b, c in zip(*self._computed(words), self._function.care, strict=True)]
                 if not np.any(wrong) or not self._function.condition(*words)[0]:
@@ -111,13 +111,15 @@ class _Question:
         return list(results), self._function(*words)
 
     def _compare(self) -> None:
-        """Compares both meanings with what NumPy and the machine compute at a sample."""
+        """Compares the semantics with NumPy and the machine at a sample."""
         words = sample(self._function, _NUM_COMPARED, 1)
-        terms, values = [*self._inputs, *self._found, *self._expected], [*words, *chain(*self._computed(words))]
+        terms, values = [*self._inputs, *self._actual, *self._expected], [*words, *chain(*self._computed(words))]
         asked = self._v.question([])
         for k in range(len(words[0])):
-            told = [self._v.same(a, self._v.number(int(row[k]), self._v.width(a))) for a, row in zip(terms, values, strict=True)]
-            if asked(told, []) is None:
+            truths = [
+                self._v.same(a, self._v.number(int(row[k]), self._v.width(a))) for a, row in zip(terms, values, strict=True)
+            ]
+            if asked(truths, []) is None:
                 raise UnsolvedError("an operation means something else to the solver")
 
     # ---- functions ----
@@ -125,12 +127,12 @@ class _Question:
     def _of_terms(self, terms: Sequence[Term], inputs: Sequence[Any]) -> list[Any]:
         known: dict[Term, Any] = {}
         for term in ordered(terms):
-            known[term] = self._of_term(term, [known[each] for each in term.operands], inputs)
+            known[term] = self._of_term(term, [known[operand] for operand in term.operands], inputs)
         return [known[term] for term in terms]
 
     def _of_term(self, term: Term, operands: list[Any], inputs: Sequence[Any]) -> Any:
         v, width, (a, b, *_) = self._v, term.width, (*operands, None, None)
-        kinds = [each.dtype.kind for each in term.operands]
+        kinds = [operand.dtype.kind for operand in term.operands]
         is_signed = "i" in kinds
         match term.op:
             case "input":
@@ -150,13 +152,13 @@ class _Question:
             case "instruction":
                 return self._instruction(term.value, operands)
             case _ if "f" in kinds:
-                found = of_numpy(v, term.op, operands) if len({each.dtype for each in term.operands}) == 1 else None
-                if found is not None:
-                    return found
+                result = of_numpy(v, term.op, operands) if len({operand.dtype for operand in term.operands}) == 1 else None
+                if result is not None:
+                    return result
             case "take":
                 return self._looked_up(term.value, a, width, is_signed)
             case "logical_and" | "logical_or" | "logical_xor" | "logical_not":
-                truths = [v.truth(v.is_true(each)) for each in operands]
+                truths = [v.truth(v.is_true(operand)) for operand in operands]
                 return v.apply("NOT" if term.op == "logical_not" else term.op[8:].upper(), *truths)
             case "bitwise_count":
                 return v.wide(
@@ -169,7 +171,7 @@ class _Question:
             case "minimum" | "maximum" if len({*kinds}) == 1:
                 is_first = v.less(a, b, is_signed) if term.op == "minimum" else v.less(b, a, is_signed)
                 return v.choose(is_first, a, b)
-            case _ if term.op in _COMPARISONS and len({each.dtype for each in term.operands}) == 1:
+            case _ if term.op in _COMPARISONS and len({operand.dtype for operand in term.operands}) == 1:
                 return v.truth(_COMPARISONS[term.op](v, a, b, is_signed))
             case "right_shift":
                 return v.apply("ASHR" if is_signed else "SHR", a, b)
@@ -177,7 +179,9 @@ class _Question:
                 return v.apply(_OPERATIONS[term.op], *operands)
             case "bitwise_and" | "bitwise_or" | "bitwise_xor" | "invert":
                 return v.apply(_OPERATIONS[term.op], *operands)
-        raise UnsolvedError(f"np.{term.op} of {', '.join(str(each.dtype) for each in term.operands)} has no meaning in bits")
+        raise UnsolvedError(
+            f"np.{term.op} of {', '.join(str(operand.dtype) for operand in term.operands)} has no meaning in bits"
+        )
 
     def _cast(self, a: Any, old: np.dtype[Any], new: np.dtype[Any], width: int) -> Any:
         v = self._v
@@ -186,9 +190,9 @@ class _Question:
                 return converted(v, a, NUMPY[v.width(a)], NUMPY[width])
             if width == 1:
                 return of_numpy(v, "not_equal", [a, v.number(0, v.width(a))])
-            found, is_inside = to_integer(v, a, width, new.kind == "i")
+            integer, is_inside = to_integer(v, a, width, new.kind == "i")
             self._demanded.append((is_inside, f"a float may be outside of {new}"))
-            return found
+            return integer
         if new.kind == "f":
             return of_integer(v, a, NUMPY[width], old.kind == "i")
         return v.truth(v.is_true(a)) if width == 1 else v.wide(a, width, old.kind == "i")
@@ -198,7 +202,7 @@ class _Question:
         v, zero = self._v, self._v.number(0, self._v.width(a))
         quotient, rest = (v.apply(f"{'S' if is_signed else 'U'}{name}", a, b) for name in ("DIV", "REM"))
         if is_signed:
-            signs = [v.less(each, zero, True) for each in (rest, b)]
+            signs = [v.less(number, zero, True) for number in (rest, b)]
             is_above = v.choose(v.is_not(v.same(rest, zero)), v.truth(v.differ(*signs)), v.number(0, 1))
             quotient = v.apply("SUB", quotient, v.wide(is_above, v.width(a)))
             rest = v.choose(v.is_true(is_above), v.apply("ADD", rest, b), rest)
@@ -212,10 +216,10 @@ class _Question:
         if limit < 1 << v.width(index):
             is_inside = v.less(index, v.number(limit, v.width(index)))
             self._demanded.append((is_inside, "a table may be read beyond its ends"))
-        found = v.number(entries[-1], width)
+        value = v.number(entries[-1], width)
         for k, entry in enumerate(entries[:-1]):
-            found = v.choose(v.same(index, v.number(k, v.width(index))), v.number(entry, width), found)
-        return found
+            value = v.choose(v.same(index, v.number(k, v.width(index))), v.number(entry, width), value)
+        return value
 
     # ---- programs ----
 
@@ -237,7 +241,7 @@ class _Question:
                     known.append(v.number(int(node["payload"]), 32))
                 case NodeKind.PTX:
                     first, count = int(node["first_operand"]), int(node["num_operands"])
-                    operands = [known[lowered.value_nodes[each]] for each in lowered.operands[first : first + count]]
+                    operands = [known[lowered.value_nodes[operand]] for operand in lowered.operands[first : first + count]]
                     known.append(
                         self._instruction(self._language.instruction_set.instructions[int(node["payload"])].name, operands)
                     )

@@ -128,21 +128,21 @@ def logic_of_pairs(left: Words, right: Words, goal: Goal) -> Iterator[tuple[int,
     ones, zeros = goal.values & goal.care, ~goal.values & goal.care
     kept = np.arange(len(right))
     for part in (slice(0, _FEW), slice(None)):
-        others, mine = right[kept, part], left[part] if left.ndim == 1 else left[kept, part]
+        partners, mine = right[kept, part], left[part] if left.ndim == 1 else left[kept, part]
         seen = np.empty((4, 2, len(kept)), np.uint32)
         for cell, (a, b) in enumerate(_CELLS):
-            here = (mine if a else ~mine) & (others if b else ~others)
+            here = (mine if a else ~mine) & (partners if b else ~partners)
             seen[cell, 1] = np.bitwise_or.reduce(here & ones[part], axis=1)
             seen[cell, 0] = np.bitwise_or.reduce(here & zeros[part], axis=1)
         is_good = np.bitwise_or.reduce(seen[:, 0] & seen[:, 1], axis=0) == 0
         kept, seen = kept[is_good], seen[:, :, is_good]
     for k, j in enumerate(kept):
-        if found := _two_functions(seen[:, :, k]):
-            yield int(j), *found
+        if solution := _two_functions(seen[:, :, k]):
+            yield int(j), *solution
 
 
 def _two_functions(seen: Words) -> tuple[int, int] | None:
-    """A table and a constant, of what each bit was in each cell."""
+    """A table and a constant, by the values of each bit in each cell."""
     fits = [
         int(np.bitwise_and.reduce([~seen[cell, 1 - (function >> cell & 1)] for cell in range(4)])) & 0xFFFFFFFF
         for function in range(16)
@@ -160,20 +160,20 @@ def bytes_of_two(rows: Words, goal: Goal, *, most: int = 64) -> Iterator[Solutio
     """Solve by bytes: each is one of the rows', or its sign, or a constant's."""
     num_rows = len(rows)
     shifts = np.arange(0, 32, 8, dtype=np.uint32)
-    each = rows[:, None, :] >> shifts[:, None] & np.uint32(255)  # (rows, 4, points)
-    each = np.concatenate([each, (each >> np.uint32(7)) * np.uint32(255)], axis=1)
+    row_bytes = rows[:, None, :] >> shifts[:, None] & np.uint32(255)  # (rows, 4, points)
+    row_bytes = np.concatenate([row_bytes, (row_bytes >> np.uint32(7)) * np.uint32(255)], axis=1)
     match = np.zeros((num_rows, 4), np.int64) - 1  # the selector of a byte of the goal
     constant: list[int | None] = []
     for k in range(4):
         value, care = goal.values >> shifts[k] & np.uint32(255), goal.care >> shifts[k] & np.uint32(255)
-        hits = (((each ^ value) & care) == 0).all(axis=2)
+        hits = (((row_bytes ^ value) & care) == 0).all(axis=2)
         first = hits.argmax(axis=1)
         match[:, k] = np.where(hits.any(axis=1), first + 4 * (first >= 4), -1)
         known, varied = np.bitwise_or.reduce(value & care), np.bitwise_or.reduce(~value & care)
         constant.append(None if known & varied else int(known))
     has = match >= 0
-    is_constant = np.array([each is not None for each in constant])
-    literal = sum((each or 0) << 8 * k for k, each in enumerate(constant))
+    is_constant = np.array([byte is not None for byte in constant])
+    literal = sum((byte or 0) << 8 * k for k, byte in enumerate(constant))
     for i in np.flatnonzero((has | is_constant).all(axis=1))[:most]:
         selector = sum(int(4 + k if is_constant[k] else match[i, k]) << 4 * k for k in range(4))
         yield Solution("prmt", (row(i), literal, selector))
@@ -217,10 +217,10 @@ def sums(rows: Words, goal: Goal) -> Iterator[Solution]:
     if free == 0:
         for i in np.flatnonzero((mirrored == mirrored[:, :1]).all(axis=1)):
             yield Solution("sub", (int(mirrored[i, 0]), row(i)))
-    for k, each in enumerate(rows):
-        for j in np.flatnonzero((each + rows[k:] - base <= room).all(axis=1)):
+    for k, words in enumerate(rows):
+        for j in np.flatnonzero((words + rows[k:] - base <= room).all(axis=1)):
             yield Solution("add", (row(k), row(k + j)))
-        for j in np.flatnonzero((each - rows - base <= room).all(axis=1)):
+        for j in np.flatnonzero((words - rows - base <= room).all(axis=1)):
             yield Solution("sub", (row(k), row(j)))
 
 
@@ -243,13 +243,13 @@ def scaled(rows: Words, goal: Goal) -> Iterator[Solution]:
     rows, goal = _where_it_matters(rows, goal)
     if (goal.care != ALL).any():
         return
-    indices = {each.tobytes(): k for k, each in reversed([*enumerate(rows)])}
-    for j, each in enumerate(rows):
-        rests = goal.values - each * FACTORS[:, None]
+    indices = {words.tobytes(): k for k, words in reversed([*enumerate(rows)])}
+    for j, words in enumerate(rows):
+        rests = goal.values - words * FACTORS[:, None]
         for factor, rest in zip(FACTORS, rests, strict=True):
             if (i := indices.get(rest.tobytes())) is not None:
                 yield Solution("mad", (row(j), int(factor), row(i)))
-        for k, rest in enumerate(goal.values - (each >> np.arange(1, 32, dtype=np.uint32)[:, None]), 1):
+        for k, rest in enumerate(goal.values - (words >> np.arange(1, 32, dtype=np.uint32)[:, None]), 1):
             if (i := indices.get(rest.tobytes())) is not None:
                 yield Solution("madhi", (row(j), 1 << (32 - k), row(i)))
 
@@ -263,15 +263,15 @@ def affine(rows: Words, goal: Goal) -> Iterator[Solution]:
     least = (goal.values >> np.uint32(free) << np.uint32(free)).astype(np.int64)
     room = (1 << free) - 1
     first, second = np.triu_indices(len(least), 1)
-    for i, each in enumerate(rows.astype(np.int64)):
-        steps, gaps = each[second] - each[first], least[second] - least[first]
+    for i, words in enumerate(rows.astype(np.int64)):
+        steps, gaps = words[second] - words[first], least[second] - least[first]
         steps, gaps = np.abs(steps), np.where(steps < 0, -gaps, gaps)
         if (np.abs(gaps[steps == 0]) > room).any():
             continue
         steps, gaps = steps[steps > 0], gaps[steps > 0]
         low, high = int((-((room - gaps) // steps)).max(initial=1)), int(((gaps + room) // steps).min(initial=0xFFFFFFFF))
         for factor in sorted({low + (high - low) * k // 8 for k in range(9)}) if low <= high else ():
-            rest = least - each * factor
+            rest = least - words * factor
             addend = int(np.clip(0, rest.max(), rest.min() + room))
             if rest.max() <= addend:
                 more = (addend & 0xFFFFFFFF,) if addend else ()
@@ -287,10 +287,10 @@ def dots(rows: Words, goal: Goal) -> Iterator[Solution]:
         return
     shifts = np.arange(0, 32, 8, dtype=np.uint32)
     least = (goal.values >> np.uint32(free) << np.uint32(free)).astype(np.float64)
-    for i, each in enumerate(rows):
+    for i, words in enumerate(rows):
         for kind, dtype in (("u", np.uint8), ("s", np.int8)):
-            matrix = (each[:, None] >> shifts).astype(dtype).astype(np.float64)
-            factors = np.rint(np.linalg.lstsq(np.c_[matrix, np.ones(len(each))], least, rcond=None)[0][:4])
+            matrix = (words[:, None] >> shifts).astype(dtype).astype(np.float64)
+            factors = np.rint(np.linalg.lstsq(np.c_[matrix, np.ones(len(words))], least, rcond=None)[0][:4])
             rest = least - matrix @ factors
             addend = rest.min() + (1 << free) - 1
             if np.abs(factors).max() < 256 and factors.any() and rest.max() <= addend:
@@ -303,14 +303,14 @@ def products(rows: Words, goal: Goal) -> Iterator[Solution]:
     rows, goal = _where_it_matters(rows, goal)
     if (goal.care != ALL).any():
         return
-    for i, each in enumerate(rows):
-        steps = each - each[0]
+    for i, words in enumerate(rows):
+        steps = words - words[0]
         odd = np.flatnonzero(steps & np.uint32(1))
         if not len(odd):
             continue
         k = odd[0]
         factor = (int(goal.values[k]) - int(goal.values[0])) * pow(int(steps[k]), -1, 1 << 32) & 0xFFFFFFFF
-        rest = goal.values - each * np.uint32(factor)
+        rest = goal.values - words * np.uint32(factor)
         if (rest == rest[0]).all():
             yield Solution("mad", (row(i), factor, int(rest[0]))) if rest[0] else Solution("mul", (row(i), factor))
 
@@ -322,10 +322,10 @@ def high_products(rows: Words, goal: Goal) -> Iterator[Solution]:
     if free is None:
         return
     for name, dtype, largest in (("mulhi", np.uint32, 0xFFFFFFFF), ("mulhi_s", np.int32, 0x7FFFFFFF)):
-        values = [int(each) >> free << free for each in goal.values.view(dtype)]
-        for i, each in enumerate(rows.view(dtype)):
+        values = [int(value) >> free << free for value in goal.values.view(dtype)]
+        for i, words in enumerate(rows.view(dtype)):
             least, most = 0, largest
-            for x, value in zip(each.tolist(), values, strict=True):
+            for x, value in zip(words.tolist(), values, strict=True):
                 low, high = value << 32, ((value + (1 << free)) << 32) - 1  # of the product
                 if x == 0:
                     most = most if value == 0 else -1

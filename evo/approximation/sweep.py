@@ -1,6 +1,6 @@
 """A sweep: a program compared with a function at every number of a format in an interval, on all cores.
 
-Owns the parts of a sweep, how they join, and where it goes on after a break. Knows nothing of runs or certificates.
+Owns the parts of a sweep, how they join, and where it resumes. Knows nothing of runs or certificates.
 """
 
 from __future__ import annotations
@@ -81,19 +81,19 @@ class Found:
     is_open: bool = False
     last: tuple[float, float] = (math.nan, math.nan)
 
-    def join(self, other: Found, first: tuple[float, float]) -> None:
+    def join(self, part: Found, first: tuple[float, float]) -> None:
         """Joins the part that follows, which begins with this result and value."""
-        self.num_inputs += other.num_inputs
+        self.num_inputs += part.num_inputs
         for name in ("cpu", "clear", "gpu"):
-            getattr(self, name).take(getattr(other, name).errors, getattr(other, name).at)
-        self.reference_ulps = max(self.reference_ulps, other.reference_ulps)
-        self.largest = max(self.largest, other.largest)
-        self.is_open |= other.is_open
+            getattr(self, name).take(getattr(part, name).errors, getattr(part, name).at)
+        self.reference_ulps = max(self.reference_ulps, part.reference_ulps)
+        self.largest = max(self.largest, part.largest)
+        self.is_open |= part.is_open
         for name in ("num_nans", "num_wrong_signs", "num_falls", "num_asymmetric"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+            setattr(self, name, getattr(self, name) + getattr(part, name))
         up, down = first[0] > self.last[0], first[0] < self.last[0]
         self.num_falls += (up and first[1] < self.last[1]) or (down and first[1] > self.last[1])
-        self.last = other.last
+        self.last = part.last
 
 
 class Sweep:
@@ -144,37 +144,37 @@ class Sweep:
 
     def results(self, x: NDArray[np.float32]) -> NDArray[np.float32]:
         """The program's results, in the format."""
-        found = self._machine.store(self._words, [x, *[None] * (self._num_registers - 1)])
-        rounded: NDArray[np.float32] = self._form.round(found[0, 0])
+        outputs = self._machine.store(self._words, [x, *[None] * (self._num_registers - 1)])
+        rounded: NDArray[np.float32] = self._form.round(outputs[0, 0])
         return rounded
 
     def run(self, state: Path | None = None, progress: Callable[[int, int], None] = lambda _, __: None) -> Found:
         """Sweeps.
 
         Args:
-            state: where it is kept how far it came; it begins there, and removes the file in the end.
+            state: file of the progress, from which it resumes; removed in the end.
             progress: called with the number of inputs that are done, and with the total.
         """
-        found, number = _restored(state)
+        result, number = _restored(state)
         total = self._last - self._first + 1
         saved_s = time.monotonic()
         np.empty(KEPT_BYTES, np.uint8)  # and freed: from now on malloc keeps what parts free, and pages need not be cleared again
         with ThreadPoolExecutor(self._num_threads) as threads:
             ahead = 4 * self._num_threads
-            waiting = [threads.submit(self._part, part, found.gpu.errors) for part in self._parts[number : number + ahead]]
+            waiting = [threads.submit(self._part, part, result.gpu.errors) for part in self._parts[number : number + ahead]]
             while waiting:
                 part, first = waiting.pop(0).result()
                 number += 1
-                found.join(part, first)
+                result.join(part, first)
                 if number + len(waiting) < len(self._parts):
-                    waiting.append(threads.submit(self._part, self._parts[number + len(waiting)], found.gpu.errors))
-                progress(found.num_inputs, total)
+                    waiting.append(threads.submit(self._part, self._parts[number + len(waiting)], result.gpu.errors))
+                progress(result.num_inputs, total)
                 if state and time.monotonic() > saved_s + SAVE_S:
-                    write_atomically(state, json.dumps({"parts": number, "found": asdict(found)}).encode())
+                    write_atomically(state, json.dumps({"parts": number, "found": asdict(result)}).encode())
                     saved_s = time.monotonic()
         if state:
             state.unlink(missing_ok=True)
-        return found
+        return result
 
     def _part(self, keys: tuple[int, int], before: list[float]) -> tuple[Found, tuple[float, float]]:
         """before: the largest errors on any GPU of inputs that come before."""
@@ -182,34 +182,35 @@ class Sweep:
         x = self._numbers(*keys)
         exact, bound = self._pieces.exact(keys[0], x)
         y = self.results(x)
-        found = Found(len(x), reference_ulps=bound + _TABLE_ULPS, largest=max(float(exact.max()), -float(exact.min())))
-        found.is_open = self._products is not None and self._products.may_be_flushed(x)
-        self._take(found, x, y, exact, before)
+        result = Found(len(x), reference_ulps=bound + _TABLE_ULPS, largest=max(float(exact.max()), -float(exact.min())))
+        result.is_open = self._products is not None and self._products.may_be_flushed(x)
+        self._take(result, x, y, exact, before)
         if keys[0] == 0:
             zero = np.array([-0.0], np.float32)
-            self._take(found, zero, self.results(zero), exact[:1], before)
+            self._take(result, zero, self.results(zero), exact[:1], before)
         if self.symmetry != "none" and keys[0] > 0:
             opposite = self.results(-x)
             expected = y * np.float32(_SIGNS[self.symmetry])
-            found.num_asymmetric = int((opposite.view(np.uint32) != expected.view(np.uint32)).sum())
-        found.last = float(y[-1]), float(exact[-1])
-        return found, (float(y[0]), float(exact[0]))
+            result.num_asymmetric = int((opposite.view(np.uint32) != expected.view(np.uint32)).sum())
+        result.last = float(y[-1]), float(exact[-1])
+        return result, (float(y[0]), float(exact[0]))
 
     def _take(
-        self, found: Found, x: NDArray[np.float32], y: NDArray[np.float32], exact: NDArray[np.float64], before: list[float]
+        self, result: Found, x: NDArray[np.float32], y: NDArray[np.float32], exact: NDArray[np.float64], before: list[float]
     ) -> None:
         errors, at, (nans, signs, falls) = self._pieces.compare(y, exact)
-        found.cpu.take(errors, x[at].tolist())
-        least = [self._pieces.compare(y[[i]], exact[[i]], found.reference_ulps)[0][kind] for kind, i in enumerate(at)]
-        if any(one < _CLEAR * other for one, other in zip(least, errors, strict=True)):  # it may be larger elsewhere
-            least, at, _ = self._pieces.compare(y, exact, found.reference_ulps)
-        found.clear.take(least, x[at].tolist())
-        found.num_nans += nans
-        found.num_wrong_signs += signs
-        found.num_falls += falls
+        result.cpu.take(errors, x[at].tolist())
+        least = [self._pieces.compare(y[[i]], exact[[i]], result.reference_ulps)[0][kind] for kind, i in enumerate(at)]
+        # A clear error may be larger elsewhere.
+        if any(clear < _CLEAR * error for clear, error in zip(least, errors, strict=True)):
+            least, at, _ = self._pieces.compare(y, exact, result.reference_ulps)
+        result.clear.take(least, x[at].tolist())
+        result.num_nans += nans
+        result.num_wrong_signs += signs
+        result.num_falls += falls
         if isinstance(self.on_intervals, IntervalProgram) and not self.on_intervals.is_exact:
-            places = self._worth_a_look(x, exact, before)
-            self._compare_on_gpus(found.gpu, x[places], exact[places])
+            indices = self._worth_a_look(x, exact, before)
+            self._compare_on_gpus(result.gpu, x[indices], exact[indices])
 
     def _compare_on_gpus(self, worst: Worst, x: NDArray[np.float32], exact: NDArray[np.float64]) -> None:
         if not len(x):
@@ -229,19 +230,19 @@ class Sweep:
         return [self._form.round(ends) for ends in intervals(self.on_intervals.steps, self.on_intervals.constants, x, x_high)]
 
     def _worth_a_look(self, x: NDArray[np.float32], exact: NDArray[np.float64], before: list[float]) -> NDArray[np.int64] | slice:
-        """The places at which an error on any GPU may be the largest so far, by intervals of neighbours. What is found does not
-        depend on what is known: an error as large as one before is not reported, one as large as a sample's is.
+        """Indices at which an error on any GPU may be the largest so far, by intervals of neighbours. The result does not depend
+        on earlier ones: an error as large as one before is not reported, one as large as a sample's is.
         """
-        places = np.arange(0, len(x), BLOCK)
+        indices = np.arange(0, len(x), BLOCK)
         for size, step in ((BLOCK, GROUP), (GROUP, 1)):
-            ends = self._intervals(x[places], x[np.minimum(places + size, len(x)) - 1])
-            is_kept = self._pieces.screen(exact, places, size, ends, self._sampled.errors, before)
-            if is_kept.sum() > MOST_KEPT * len(places):
+            ends = self._intervals(x[indices], x[np.minimum(indices + size, len(x)) - 1])
+            is_kept = self._pieces.screen(exact, indices, size, ends, self._sampled.errors, before)
+            if is_kept.sum() > MOST_KEPT * len(indices):
                 return slice(None)
-            places = places[is_kept]
-            places = (places[:, None] + np.arange(0, size, step)).ravel()
-            places = places[: np.searchsorted(places, len(x))]
-        return places
+            indices = indices[is_kept]
+            indices = (indices[:, None] + np.arange(0, size, step)).ravel()
+            indices = indices[: np.searchsorted(indices, len(x))]
+        return indices
 
     def _numbers(self, first: int, end: int) -> NDArray[np.float32]:
         if self._form.name != "f32":
@@ -268,7 +269,7 @@ def _restored(state: Path | None) -> tuple[Found, int]:
     with suppress(OSError, ValueError, KeyError, TypeError):
         if state:
             kept = json.loads(state.read_text())
-            found = kept["found"]
-            worst = {name: Worst(**found.pop(name)) for name in ("cpu", "clear", "gpu")}
-            return Found(**{**found, **worst, "last": tuple(found["last"])}), int(kept["parts"])
+            values = kept["found"]
+            worst = {name: Worst(**values.pop(name)) for name in ("cpu", "clear", "gpu")}
+            return Found(**{**values, **worst, "last": tuple(values["last"])}), int(kept["parts"])
     return Found(), 0

@@ -59,8 +59,12 @@ class Synthesis:
         self.function, self._points, self.num_inputs = function, list(points), len(points)
         instruction_set = shipped_instruction_set(INSTRUCTION_SET)
         costs = slots_of(instruction_set, target)
-        self.slots = {each.name: float(cost) for each, cost in zip(instruction_set.instructions, costs, strict=True) if cost >= 0}
-        self._values: dict[Node, Words] = {("%", k): each for k, each in enumerate(points)}
+        self.slots = {
+            instruction.name: float(cost)
+            for instruction, cost in zip(instruction_set.instructions, costs, strict=True)
+            if cost >= 0
+        }
+        self._values: dict[Node, Words] = {("%", k): words for k, words in enumerate(points)}
         self._parts: dict[Node, frozenset[Node]] = {}
         self.rows: list[Node] = []
         self.fields: list[Node] = []  # by the arithmetic of fields
@@ -75,14 +79,14 @@ class Synthesis:
         """A node's words at the points."""
         if not isinstance(node, tuple):
             return np.full(len(self._points[0]), node, np.uint32)
-        found = self._values.get(node)
-        if found is None:
-            operands = [self.values(each) if isinstance(each, tuple) else np.uint32(each) for each in node[1:]]
-            found = apply(str(node[0]), *operands)
-            if np.size(found) == 1:
-                found = np.full(len(self._points[0]), found, np.uint32)
-            self._values[node] = found
-        return found
+        words = self._values.get(node)
+        if words is None:
+            operands = [self.values(operand) if isinstance(operand, tuple) else np.uint32(operand) for operand in node[1:]]
+            words = apply(str(node[0]), *operands)
+            if np.size(words) == 1:
+                words = np.full(len(self._points[0]), words, np.uint32)
+            self._values[node] = words
+        return words
 
     def parts(self, node: Node | int) -> frozenset[Node]:
         """A node and all that it consists of, without inputs and constants."""
@@ -129,7 +133,7 @@ class Synthesis:
                 yield partial(_shifted, "sar", k), Goal(values << np.uint32(k), care << np.uint32(k)), self.slots["sar"]
         yield from number_goals(self, goal)
         for selector in (0x0123, 0x1032, 0x2301):  # each undoes itself
-            before = Goal(*(apply("prmt", each, np.uint32(0), np.uint32(selector)) for each in goal))
+            before = Goal(*(apply("prmt", words, np.uint32(0), np.uint32(selector)) for words in goal))
             yield partial(_permuted, selector), before, self.slots["prmt"]
 
     @cached_property
@@ -181,28 +185,32 @@ class Synthesis:
         yield from self._nodes((solvers.logic_of_three(rows, goal),), self.fields)
 
     def _nodes(self, finders: Sequence[Iterator[solvers.Solution]], nodes: Sequence[Node] = ()) -> Iterator[Node]:
-        for found in finders:
-            for each in islice(found, MOST_OF_SOLVER):
-                yield self.node(each, nodes or self._sorted[0])
+        for solutions in finders:
+            for solution in islice(solutions, MOST_OF_SOLVER):
+                yield self.node(solution, nodes or self._sorted[0])
 
-    def node(self, found: solvers.Solution, nodes: Sequence[Node]) -> Node:
+    def node(self, solution: solvers.Solution, nodes: Sequence[Node]) -> Node:
         """A solution, whose rows are those of nodes."""
         operands = [
-            self.node(each, nodes) if isinstance(each, solvers.Solution) else nodes[each[1]] if isinstance(each, tuple) else each
-            for each in found.operands
+            self.node(operand, nodes)
+            if isinstance(operand, solvers.Solution)
+            else nodes[operand[1]]
+            if isinstance(operand, tuple)
+            else operand
+            for operand in solution.operands
         ]
-        return (found.name, *operands)
+        return (solution.name, *operands)
 
     @cached_property
     def _converted(self) -> dict[str, Words]:
         """Results of the instructions of PACKED for each row, in the lowest field."""
-        found = {}
+        converted = {}
         for name, (width, *more) in PACKED.items():
             if self.has(name):
                 words = self._sorted[1]
                 made = apply(name, words.ravel(), words.ravel(), *map(np.uint32, more)).reshape(words.shape)
-                found[name] = made & np.uint32((1 << width) - 1)
-        return found
+                converted[name] = made & np.uint32((1 << width) - 1)
+        return converted
 
     def _packed(self, goal: Goal) -> Iterator[Node]:
         """Two numbers that an instruction converts and packs; as bytes, beside two more."""
@@ -217,28 +225,28 @@ class Synthesis:
             for lowest, second in product(*fields[:2]):
                 if not lowest == second == 0:
                     yield (name, second, lowest, *more)
-            for found in product(*fields) if len(fields) > 2 else ():
-                lowest, second, *upper = found
+            for nodes in product(*fields) if len(fields) > 2 else ():
+                lowest, second, *upper = nodes
                 if not lowest == second == 0:
-                    yield (name, second, lowest, (name, *upper[::-1], 0)) if more else _joined(name, found)
+                    yield (name, second, lowest, (name, *upper[::-1], 0)) if more else _joined(name, nodes)
 
     def solve(self, goal: Goal) -> Sequence[Node | int]:
         """The cheapest nodes that give an output, and some that cost little more, which may share more."""
         ones, zeros = np.bitwise_or.reduce(goal.values & goal.care), np.bitwise_or.reduce(~goal.values & goal.care)
         if not ones & zeros:
             return [int(ones)]
-        found: dict[Node, float] = {}
+        costs: dict[Node, float] = {}
 
         def take(node: Node) -> None:
-            if node not in found and self.runs(node) and not ((self.values(node) ^ goal.values) & goal.care).any():
-                found[node] = self.cost([node])
+            if node not in costs and self.runs(node) and not ((self.values(node) ^ goal.values) & goal.care).any():
+                costs[node] = self.cost([node])
 
         start: tuple[int, float, int, int, _Wrap, Any, Goal] = (0, 0.0, 0, 0, lambda node: node, None, goal)
         waiting, number = [start], 0
         seen: dict[bytes, tuple[float, _Wrap, Goal, bool]] = {}
         while waiting and len(seen) < MOST_GOALS:
             depth, spent, _, _, wrap, last, here = heappop(waiting)
-            if spent + LEAST_COST > min(found.values(), default=np.inf) + SLACK:
+            if spent + LEAST_COST > min(costs.values(), default=np.inf) + SLACK:
                 continue
             key = (here.values & here.care).tobytes() + here.care.tobytes()
             if key in seen:
@@ -255,10 +263,10 @@ class Synthesis:
                 depth_before = MOST_DEPTH if _is(outer, _permuted) else depth + 1
                 heappush(waiting, (depth_before, spent + cost, _num_varying(before), number, before_wrap, outer, before))
         num_wide, num_of_three = 0, MOST_OF_THREE if len(self.fields) < MANY_FIELDS else 1
-        of_integers = [each for each in seen.values() if each[0] != LEAST_COST][:MOST_THOROUGH]
-        of_numbers = [each for each in seen.values() if each[0] == LEAST_COST][:MOST_OF_NUMBERS]
+        of_integers = [entry for entry in seen.values() if entry[0] != LEAST_COST][:MOST_THOROUGH]
+        of_numbers = [entry for entry in seen.values() if entry[0] == LEAST_COST][:MOST_OF_NUMBERS]
         for number, (spent, wrap, here, is_split) in enumerate(of_integers + of_numbers):
-            if spent + 2 * PAIR_COST > min(found.values(), default=np.inf):
+            if spent + 2 * PAIR_COST > min(costs.values(), default=np.inf):
                 continue
             for node in self._of_fields(here) if number < num_of_three else ():
                 take(wrap(node))
@@ -268,7 +276,7 @@ class Synthesis:
                 num_wide += 1
                 for node in self._wide.solutions(here):
                     take(wrap(node))
-        return sorted(found, key=lambda node: found[node])[:MOST_SOLUTIONS]
+        return sorted(costs, key=lambda node: costs[node])[:MOST_SOLUTIONS]
 
 
 def _joined(name: str, four: Sequence[Any]) -> Node:
@@ -308,30 +316,31 @@ def synthesized(function: ExactFunction, target: str, seed: int, counterexamples
     more = [*counterexamples]
     best: dict[str, float] = {}
     for number in range(NUM_ROUNDS):
-        given = translated(function, more)
+        translation = translated(function, more)
         points = sample(function, NUM_POINTS, seed, more)
-        found = Synthesis(function, target, points)
+        synthesis = Synthesis(function, target, points)
         goals = [Goal(values, np.full_like(values, care)) for values, care in zip(function(*points), function.care, strict=True)]
-        for node in (*shared_bytes(found, goals), *looked_up(found, goals)):
-            found.add(node)
-        expand(found)
-        parts = [node for node in parts_of(given) if node not in given]
-        for node in sorted(parts, key=lambda node: found.cost([node]))[:MOST_TRANSLATED]:
-            found.add(node)
-        each = [[*found.solve(goal)] for goal in goals]
+        for node in (*shared_bytes(synthesis, goals), *looked_up(synthesis, goals)):
+            synthesis.add(node)
+        expand(synthesis)
+        parts = [node for node in parts_of(translation) if node not in translation]
+        for node in sorted(parts, key=lambda node: synthesis.cost([node]))[:MOST_TRANSLATED]:
+            synthesis.add(node)
+        solutions = [[*synthesis.solve(goal)] for goal in goals]
         are_right = [
-            found.runs(a) and not ((found.values(a) ^ b.values) & b.care).any() for a, b in zip(given, goals, strict=False)
+            synthesis.runs(a) and not ((synthesis.values(a) ^ b.values) & b.care).any()
+            for a, b in zip(translation, goals, strict=False)
         ]
-        for whole, is_right, nodes in zip(given, are_right, each, strict=False):
+        for whole, is_right, nodes in zip(translation, are_right, solutions, strict=False):
             if is_right and (not nodes or number >= NUM_ALONE):
                 nodes.append(whole)
-        is_solved = [bool(nodes) for nodes in each]
-        waiting = together(found, [nodes or [0] for nodes in each])
+        is_solved = [bool(nodes) for nodes in solutions]
+        waiting = together(synthesis, [nodes or [0] for nodes in solutions])
         if len(goals) > 1 and all(is_solved):
-            waiting += of_one_word(found, goals)
-        if given and all(are_right):
-            waiting += [tuple(given), tuple(map(Linear(found).node, given))]
-        waiting.sort(key=found.cost)
+            waiting += of_one_word(synthesis, goals)
+        if translation and all(are_right):
+            waiting += [tuple(translation), tuple(map(Linear(synthesis).node, translation))]
+        waiting.sort(key=synthesis.cost)
         right: dict[str, float] = {}
         wrong, wrong_cost, num_shortened = None, 0.0, 0
         while waiting:
@@ -342,13 +351,13 @@ def synthesized(function: ExactFunction, target: str, seed: int, counterexamples
             bad = wrong_bits(function, results, expected)[is_solved].any(axis=0)
             if bad.any():
                 if wrong is None:
-                    wrong, wrong_cost = [int(word[bad.argmax()]) for word in checked], found.cost(outputs)
+                    wrong, wrong_cost = [int(word[bad.argmax()]) for word in checked], synthesis.cost(outputs)
                 continue
-            shorter = shortened_nodes(found, outputs) if num_shortened < MOST_SHORTENED else outputs
+            shorter = shortened_nodes(synthesis, outputs) if num_shortened < MOST_SHORTENED else outputs
             num_shortened += 1
             if shorter != outputs:
                 waiting.insert(0, shorter)
-            right[text] = found.cost(outputs)
+            right[text] = synthesis.cost(outputs)
         if all(is_solved) or not best:
             best |= right
         is_promising = all(is_solved) and number < NUM_CHEAPER and wrong_cost < MUCH_CHEAPER * min(best.values(), default=np.inf)

@@ -1,4 +1,4 @@
-"""The task of an approximation: what makes a program for a function good.
+"""The task of an approximation: scores of programs for a function.
 
 Owns points, errors in bits, and the programs to begin with. Knows nothing of proofs.
 """
@@ -112,12 +112,12 @@ class ApproximationTask(Task):
         self._scale = error_scale(self.error, self.format, exact)
         self._may_flush = np.flatnonzero(np.abs(exact) < FLUSHED)
 
-    def joined(self, other: "ApproximationTask", rows: NDArray[np.int64]) -> "ApproximationTask":
+    def joined(self, task: "ApproximationTask", rows: NDArray[np.int64]) -> "ApproximationTask":
         """The same with some points of another."""
-        found = copy(self)
-        x, first = np.unique(np.append(self._x, other.points()["x"][rows]), return_index=True)
-        found._take(x, np.append(self._exact, other.targets()["y"][rows])[first])  # noqa: SLF001 - of its own class
-        return found
+        joined = copy(self)
+        x, first = np.unique(np.append(self._x, task.points()["x"][rows]), return_index=True)
+        joined._take(x, np.append(self._exact, task.targets()["y"][rows])[first])  # noqa: SLF001 - of its own class
+        return joined
 
     def _keys(self, num_points: int) -> NDArray[np.int64]:
         low, high = self.interval
@@ -128,40 +128,40 @@ class ApproximationTask(Task):
             return np.arange(first, last + 1)
         parts = {(low, high), (max(low, -FAR), min(high, FAR))}
         parts = {part for part in parts if part[0] < part[1]}
-        places = [np.linspace(first, last, num_points // 2 // len(parts))[1:-1] for first, last in sorted(parts)]
-        spread = np.array([self.format.key(x) for x in np.concatenate(places)])
+        grids = [np.linspace(first, last, num_points // 2 // len(parts))[1:-1] for first, last in sorted(parts)]
+        spread = np.array([self.format.key(x) for x in np.concatenate(grids)])
         least = self.format.key(max(abs(low), abs(high)) * LEAST_SHARE)
         normal = self.format.key(FLUSHED)
-        found = [spread, np.array([0, first, last])]
+        groups = [spread, np.array([0, first, last])]
         for sign in (-1, 1):
             a, b = sorted((sign * first, sign * last))
             if b > least:
-                found.append(sign * np.linspace(max(a, least), b, num_points // 4).astype(np.int64))
+                groups.append(sign * np.linspace(max(a, least), b, num_points // 4).astype(np.int64))
             if a < least and b > normal:
-                found.append(sign * np.linspace(max(a, normal), min(b, least), max(num_points // 8, NUM_TINY)).astype(np.int64))
-        keys = np.unique(np.concatenate(found))
+                groups.append(sign * np.linspace(max(a, normal), min(b, least), max(num_points // 8, NUM_TINY)).astype(np.int64))
+        keys = np.unique(np.concatenate(groups))
         return keys[(keys >= first) & (keys <= last)]
 
     def _near_changes(self, keys: NDArray[np.int64], exact: NDArray[np.float64]) -> NDArray[np.int64]:
         """Keys ever closer to where relative errors and ulps are large: where the sign changes, and where the function reaches
         the least normal float32, so that a zero is wrong.
         """
-        found: list[int] = []
+        near_keys: list[int] = []
         sides: list[Callable[[NDArray[np.float64]], NDArray[np.bool_]]] = [
             lambda values: values >= 0.0,
             lambda values: np.abs(values) >= FLUSHED,
         ]
         for side in sides if 2.0**self.format.least == FLUSHED else sides[:1]:
-            for place in np.flatnonzero(np.diff(side(exact)))[:MOST_ROOTS]:
-                low, high = int(keys[place]), int(keys[place + 1])
+            for index in np.flatnonzero(np.diff(side(exact)))[:MOST_ROOTS]:
+                low, high = int(keys[index]), int(keys[index + 1])
                 while high - low > 1:
                     middle = (low + high) // 2
-                    is_low = side(self.function.values(self.format.of_keys(np.array([middle]))))[0] == side(exact[place])
+                    is_low = side(self.function.values(self.format.of_keys(np.array([middle]))))[0] == side(exact[index])
                     low, high = (middle, high) if is_low else (low, middle)
                 steps = 1 << np.arange(MOST_STEPS)
                 near = np.concatenate([low - steps, [low], high + steps, [high]])
-                found += near[(near >= keys[0]) & (near <= keys[-1])].tolist()
-        return np.array(found, np.int64)
+                near_keys += near[(near >= keys[0]) & (near <= keys[-1])].tolist()
+        return np.array(near_keys, np.int64)
 
     def points(self) -> dict[str, NDArray[Any]]:
         """The inputs."""
@@ -189,7 +189,7 @@ class ApproximationTask(Task):
         Raises:
             UserError: the function is too complicated for that.
         """
-        form, found = self.format, copy(self)
+        form, denser = self.format, copy(self)
         keys = self._keys(num_points)
         keys = np.unique(np.concatenate([keys + step for step in range(NEIGHBOURS)]).clip(keys[0], keys[-1]))
         pieces = pieces_of(self.function, form, int(keys[0]), int(keys[-1]))
@@ -197,8 +197,8 @@ class ApproximationTask(Task):
             [pieces.exact(int(part[0]), form.of_keys(part))[0] for part in np.split(keys, np.flatnonzero(np.diff(keys) > 1) + 1)]
         )
         is_finite = np.abs(exact) < form.largest
-        found._take(form.of_keys(keys)[is_finite], exact[is_finite])  # noqa: SLF001 - of its own class
-        return found
+        denser._take(form.of_keys(keys)[is_finite], exact[is_finite])  # noqa: SLF001 - of its own class
+        return denser
 
     def errors(self, y: NDArray[np.float32]) -> NDArray[np.float64]:
         """As `score` takes the largest of, of results at all points, `(..., num_points)`."""
@@ -229,9 +229,9 @@ class ApproximationTask(Task):
 
         proofs = [read_certificate(path) for path in sorted((run_folder / FOLDER).glob("*.json"))]
         return "\n".join(
-            f"Proven of its PTX: {each.description()}"
-            for each in proofs
-            if isinstance(each, Certificate) and each.program == program
+            f"Proven of its PTX: {proof.description()}"
+            for proof in proofs
+            if isinstance(proof, Certificate) and proof.program == program
         )
 
     def programs(self) -> list[str]:
@@ -240,10 +240,10 @@ class ApproximationTask(Task):
         """
         order = np.argsort(self._x)
         goal = Goal(self._x[order].astype(np.float64), self._exact[order], self._scale[order], self.format)
-        found = formulas(self.function.text, goal)
+        texts = formulas(self.function.text, goal)
         if convert := _TO_F32.get(self.inputs["x"]):
-            found += [re.sub(r"\bx\b", f"{convert}(x)", text) for text in found]
-        return found
+            texts += [re.sub(r"\bx\b", f"{convert}(x)", text) for text in texts]
+        return texts
 
 
 def checked_interval(interval: Any, source: str = "task_options.interval") -> tuple[float, float]:

@@ -2,7 +2,7 @@
 
 The function runs at objects that stand for arrays, and sees a NumPy whose arrays these objects can index. It runs for two numbers
 of points, and each point's results must be made in the same way of this point's inputs. Owns which functions of NumPy are known,
-and what the function sees of its modules. Slightly long: NumPy has many names for few operations.
+and the function's view of its modules. Slightly long: NumPy has many names for few operations.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -50,7 +50,7 @@ _KINDS = "uint8 uint16 uint32 uint64 int8 int16 int32 int64 intp float16 float32
 
 
 def _implements(function: Any) -> Callable[[Callable[..., Traced]], Callable[..., Traced]]:
-    """Note what a function of NumPy does in a trace."""
+    """Register the meaning of a function of NumPy in a trace."""
     return lambda made: FUNCTIONS.setdefault(function, made)
 
 
@@ -62,15 +62,15 @@ def _where(condition: Any, *values: Any) -> Traced:
 
 @_implements(np.select)
 def _select(conditions: Sequence[Any], values: Sequence[Any], default: Any = 0) -> Traced:
-    if not all(type(each) is Traced and each.dtype == np.bool_ for each in conditions):
+    if not all(type(condition) is Traced and condition.dtype == np.bool_ for condition in conditions):
         raise UntraceableError("it selects by other than conditions")
-    samples: Any = [[sample_of(each) for each in given] for given in (conditions, values)]
+    samples: Any = [[sample_of(argument) for argument in arguments] for arguments in (conditions, values)]
     select: Any = np.select
     kind = select(*samples, sample_of(default)).dtype
-    found = as_kind(default, kind)
+    result = as_kind(default, kind)
     for condition, value in reversed([*zip(conditions, values, strict=True)]):
-        found = _where(condition, as_kind(value, kind), found)
-    return found  # type: ignore[no-any-return]
+        result = _where(condition, as_kind(value, kind), result)
+    return result  # type: ignore[no-any-return]
 
 
 @_implements(np.take)
@@ -105,10 +105,10 @@ def _moving(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def call(*args: Any, **options: Any) -> Any:
         sources: list[Traced] = []
-        sample = function(*(_part(each, sources) for each in args), **options)
+        sample = function(*(_part(argument, sources) for argument in args), **options)
         dtype = np.asarray(sample if isinstance(sample, np.ndarray) else sample[0]).dtype
         options.pop("dtype", None)
-        return moved(sources, sample, function(*(_part(each, sources, dtype) for each in args), **options))
+        return moved(sources, sample, function(*(_part(argument, sources, dtype) for argument in args), **options))
 
     return call
 
@@ -116,7 +116,7 @@ def _moving(function: Callable[..., Any]) -> Callable[..., Any]:
 def _part(value: Any, sources: list[Traced], dtype: Any = None) -> Any:
     """An argument with samples in place of arrays of the trace, or with their terms as of a type."""
     if type(value) in (list, tuple):
-        return type(value)(_part(each, sources, dtype) for each in value)
+        return type(value)(_part(item, sources, dtype) for item in value)
     if type(value) is Traced:
         if value.mask is not None:
             raise UntraceableError("it moves elements of a selection")
@@ -156,9 +156,9 @@ def _empty_like(array: Any, dtype: Any = None) -> Traced:
 
 def _filled(shape: Any, value: Any, dtype: Any) -> Traced:
     values = np.zeros(shape, np.asarray(sample_of(value)).dtype if dtype is None else dtype)
-    found = Traced(constants(values), values)
-    found[...] = value
-    return found
+    filled = Traced(constants(values), values)
+    filled[...] = value
+    return filled
 
 
 def _undefined(array: Traced) -> Traced:
@@ -190,10 +190,10 @@ class _Table(np.ndarray):
 
 
 def _as_table(value: Any) -> Any:
-    if type(value) in (list, tuple) and any(type(each) is np.ndarray for each in value):
+    if type(value) in (list, tuple) and any(type(item) is np.ndarray for item in value):
         return type(value)(map(_as_table, value))
-    if type(value) is dict and any(type(each) is np.ndarray for each in value.values()):
-        return {key: _as_table(each) for key, each in value.items()}
+    if type(value) is dict and any(type(item) is np.ndarray for item in value.values()):
+        return {key: _as_table(item) for key, item in value.items()}
     return value.view(_Table) if type(value) is np.ndarray else value
 
 
@@ -220,7 +220,7 @@ class _Kind:
         self._kind, self.dtype = kind, np.dtype(kind)
 
     def __call__(self, *values: Any) -> Any:
-        if any(type(each) is Length for each in values):
+        if any(type(value) is Length for value in values):
             raise UntraceableError("it depends on how many points there are")
         return values[0].astype(self._kind) if values and type(values[0]) is Traced else _as_table(self._kind(*values))
 
@@ -251,7 +251,7 @@ class _Ufunc:
 
 
 class _TracedNumPy:
-    """NumPy as a function sees it that is traced: its arrays are tables, and what it fills has terms."""
+    """NumPy as a traced function sees it: its arrays are tables, and arrays that it fills have terms."""
 
     def __init__(self) -> None:
         self._kinds = {kind: _Kind(kind) for kind in (getattr(np, name) for name in _KINDS)}
@@ -262,28 +262,28 @@ class _TracedNumPy:
             return _Ufunc(plain)
         if isinstance(plain, type) or not callable(plain):
             return self._kinds.get(plain, plain) if isinstance(plain, type) else plain
-        own: Any = getattr(type(self), f"_{name}", None)
+        method: Any = getattr(type(self), f"_{name}", None)
 
         def call(*args: Any, **options: Any) -> Any:
             if name in ("zeros", "ones", "empty", "full") and not options.keys() - {"dtype", "shape", "fill_value"}:
-                return own(self, *args, **options)
+                return method(self, *args, **options)
             if not any(map(_is_of_trace, (*args, *options.values()))):
                 return _as_table(plain(*args, **options))
             with refusing():
-                return own(self, *args, **options) if own else plain(*args, **options)
+                return method(self, *args, **options) if method else plain(*args, **options)
 
         return call
 
     def _asarray(self, values: Any, dtype: Any = None) -> Any:
         if type(values) is not Traced:
-            values = np.stack([self._asarray(each) if type(each) in (list, tuple) else each for each in values])
+            values = np.stack([self._asarray(row) if type(row) in (list, tuple) else row for row in values])
         return values.astype(values.dtype if dtype is None else dtype, copy=False)
 
     _ascontiguousarray = _asanyarray = _asarray
 
     def _array(self, values: Any, dtype: Any = None, copy: bool = True) -> Any:
-        found = self._asarray(values, dtype)
-        return found.copy() if copy and found is values else found
+        array = self._asarray(values, dtype)
+        return array.copy() if copy and array is values else array
 
     def _full(self, shape: Any, fill_value: Any, dtype: Any = None) -> Any:
         return _filled(shape, fill_value, dtype)
@@ -299,24 +299,24 @@ class _TracedNumPy:
 
 
 def _namespaces(function: Any) -> list[Any]:
-    """Dicts of modules and cells of closures by which a function, and those that it calls, see names."""
-    found: dict[int, Any] = {}
+    """Dicts of modules and cells of closures from which a function, and the functions that it calls, read names."""
+    spaces: dict[int, Any] = {}
     waiting: list[Any] = [function]
     while waiting:
-        each = waiting.pop()
-        if isinstance(each, ModuleType):
-            inner = [vars(each)] if _is_own(vars(each), function) else []
+        item = waiting.pop()
+        if isinstance(item, ModuleType):
+            inner = [vars(item)] if _is_own(vars(item), function) else []
         else:
-            inner = [*(getattr(each, "__closure__", None) or ())]
-            if isinstance(each, FunctionType) and _is_own(each.__globals__, function):
-                inner.append(each.__globals__)
-        for place in inner:
-            if id(place) not in found:
-                found[id(place)] = place
+            inner = [*(getattr(item, "__closure__", None) or ())]
+            if isinstance(item, FunctionType) and _is_own(item.__globals__, function):
+                inner.append(item.__globals__)
+        for space in inner:
+            if id(space) not in spaces:
+                spaces[id(space)] = space
                 with suppress(ValueError):  # an empty cell
-                    values = list(place.values()) if isinstance(place, dict) else [place.cell_contents]
-                    waiting += [each for value in values if isinstance(each := _uncached(value), FunctionType | ModuleType)]
-    return [*found.values()]
+                    values = list(space.values()) if isinstance(space, dict) else [space.cell_contents]
+                    waiting += [item for value in values if isinstance(item := _uncached(value), FunctionType | ModuleType)]
+    return [*spaces.values()]
 
 
 def _uncached(value: Any) -> Any:
@@ -333,21 +333,21 @@ def _is_own(names: dict[str, Any], function: Any) -> bool:
 
 @contextmanager
 def _tables_of(function: Any, numpy: _TracedNumPy) -> Iterator[None]:
-    """Have a function's modules and closures see arrays as tables, and NumPy as it is traced, for a time."""
-    own = [name[1:] for name in vars(_TracedNumPy) if name[1:2] != "_" and hasattr(np, name[1:])]
-    instead = {id(getattr(np, name)): getattr(numpy, name) for name in (*own, *_KINDS)}
+    """Let a function's modules and closures see arrays as tables, and NumPy as traced, while it runs."""
+    traced_names = [name[1:] for name in vars(_TracedNumPy) if name[1:2] != "_" and hasattr(np, name[1:])]
+    instead = {id(getattr(np, name)): getattr(numpy, name) for name in (*traced_names, *_KINDS)}
     instead[id(np)] = numpy
-    places: list[tuple[Any, Any, Any]] = []
+    slots: list[tuple[Any, Any, Any]] = []
     spaces = _namespaces(function)
-    modules = [each for each in spaces if isinstance(each, dict)]
+    modules = [space for space in spaces if isinstance(space, dict)]
     for space in spaces:
         if isinstance(space, dict):
-            places += [(space, name, value) for name, value in space.items() if name != "__builtins__"]
+            slots += [(space, name, value) for name, value in space.items() if name != "__builtins__"]
         else:
             with suppress(ValueError):  # it is empty
-                places.append((space, "cell_contents", space.cell_contents))
-    changed = [(holder, key, old, instead.get(id(old), _as_table(_uncached(old)))) for holder, key, old in places]
-    changed = [each for each in changed if each[3] is not each[2]]
+                slots.append((space, "cell_contents", space.cell_contents))
+    changed = [(holder, key, old, instead.get(id(old), _as_table(_uncached(old)))) for holder, key, old in slots]
+    changed = [change for change in changed if change[3] is not change[2]]
     added = [(names, name, new) for names in modules for name, new in _BUILTINS.items() if name not in names]
     try:
         for holder, key, new in (*((holder, key, new) for holder, key, _, new in changed), *added):
@@ -359,7 +359,7 @@ def _tables_of(function: Any, numpy: _TracedNumPy) -> Iterator[None]:
                 _put(holder, key, old)
         for holder, key in [
             *((names, name) for names in modules for name in names),
-            *((holder, key) for holder, key, _ in places),
+            *((holder, key) for holder, key, _ in slots),
         ]:
             if type(left := _at(holder, key)) is _Table:  # put there by the function
                 _put(holder, key, left.view(np.ndarray))
@@ -396,25 +396,25 @@ def trace(function: Callable[..., Any], inputs: Sequence[NDArray[Any]]) -> list[
                 traces = [_traced(function, inputs, count) for count in NUM_POINTS]
                 expected = function(*inputs)
             noted = [*refusals]
-            taken = {each for each in known_terms.values() if type(each) is Term and each.op == "take"}
+            taken = {term for term in known_terms.values() if type(term) is Term and term.op == "take"}
         finally:
             known_terms.clear()
     if noted:
         raise UntraceableError(noted[0])
-    terms = [each[0] for each in traces[0]]
-    used = {*ordered([term for found in traces for each in found for term in each])}
+    terms = [result[0] for result in traces[0]]
+    used = {*ordered([term for results in traces for result in results for term in result])}
     widths = (32,) * (len(inputs) * max(NUM_POINTS))
     if any(may_fail(term, widths) for term in taken - used):
         raise UntraceableError("it looks up what it does not use, which may lie beyond the table")
     if any(term.op == "undefined" for term in used):
         raise UntraceableError("it leaves elements of an empty array as they are")
     is_of_first = all(term.value < len(inputs) for term in ordered(terms) if term.op == "input")
-    others = [([each[k] for each in found], k * len(inputs)) for found in traces for k in range(len(found[0]))]
-    if not is_of_first or not all(_is_like(terms, *each) for each in others):
+    further = [([result[k] for result in results], k * len(inputs)) for results in traces for k in range(len(results[0]))]
+    if not is_of_first or not all(_is_like(terms, *point) for point in further):
         raise UntraceableError("it depends on which points there are")
     plain = expected if isinstance(expected, tuple | list) else (expected,)
     with np.errstate(all="ignore"):
-        values = [np.broadcast_to(each, len(inputs[0])) for each in evaluate(terms, inputs)]
+        values = [np.broadcast_to(value, len(inputs[0])) for value in evaluate(terms, inputs)]
     if len(terms) != len(plain) or not all(
         a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes() for a, b in zip(values, plain, strict=True)
     ):
@@ -424,30 +424,33 @@ def trace(function: Callable[..., Any], inputs: Sequence[NDArray[Any]]) -> list[
 
 def _traced(function: Callable[..., Any], inputs: Sequence[NDArray[Any]], count: int) -> list[Any]:
     """Terms of the results at some points."""
-    given = []
-    for k, each in enumerate(inputs):
-        sample = np.resize(each, count)
+    arguments = []
+    for k, array in enumerate(inputs):
+        sample = np.resize(array, count)
         sample.flags.writeable = False
-        given.append(
-            Traced(np.array([made("input", (), each.dtype, k + len(inputs) * point) for point in range(count)], object), sample)
+        arguments.append(
+            Traced(np.array([made("input", (), array.dtype, k + len(inputs) * point) for point in range(count)], object), sample)
         )
     with _tables_of(function, _TracedNumPy()):
-        found = function(*given)
-    results = found if isinstance(found, tuple | list) else (found,)
-    if not all(type(each) is Traced and each.terms.shape == (count,) and each.mask is None for each in results) or not results:
+        outputs = function(*arguments)
+    results = outputs if isinstance(outputs, tuple | list) else (outputs,)
+    if (
+        not all(type(result) is Traced and result.terms.shape == (count,) and result.mask is None for result in results)
+        or not results
+    ):
         raise UntraceableError("its results are not arrays of a word for each point, made of the inputs")
-    return [each.terms for each in results]
+    return [result.terms for result in results]
 
 
-def _is_like(terms: list[Term], others: list[Term], first: int) -> bool:
-    """Tell if terms of another point, whose inputs are those from `first` on, are those of the first point, and each made of
-    the inputs of one point.
+def _is_like(terms: list[Term], later: list[Term], first: int) -> bool:
+    """Tell if the terms of a later point, with inputs from `first` on, equal those of the first point, and each uses the inputs
+    of one point.
     """
     graphs, inputs = [], []
-    for ends in (terms, others):
-        places = {term: k for k, term in enumerate(ordered(ends))}
-        inputs.append([term.value for term in places if term.op == "input"])
-        values = [None if term.op == "input" else id(term.value) for term in places]
-        operands = [[places[each] for each in term.operands] for term in places]
-        graphs.append(([places[term] for term in ends], [(term.op, term.dtype) for term in places], values, operands))
-    return graphs[0] == graphs[1] and [each + first for each in inputs[0]] == inputs[1]
+    for ends in (terms, later):
+        indices = {term: k for k, term in enumerate(ordered(ends))}
+        inputs.append([term.value for term in indices if term.op == "input"])
+        values = [None if term.op == "input" else id(term.value) for term in indices]
+        operands = [[indices[operand] for operand in term.operands] for term in indices]
+        graphs.append(([indices[term] for term in ends], [(term.op, term.dtype) for term in indices], values, operands))
+    return graphs[0] == graphs[1] and [index + first for index in inputs[0]] == inputs[1]

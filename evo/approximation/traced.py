@@ -1,9 +1,9 @@
-"""Objects that stand for NumPy arrays, and note what is done to them as a graph of elementwise operations.
+"""Objects that stand for NumPy arrays, and record operations on them as a graph of elementwise operations.
 
 Each element of such an array is a term. NumPy computes each operation at a few points beside it, and so decides all types and
-shapes; what only moves elements is done to the terms by NumPy, too. What depends on values is refused. Owns operators, methods,
-views, changes in place and tables. `evo.approximation.trace` has NumPy's functions, and tells if results depend on other points.
-Slightly long: an array's operations share its terms.
+shapes; NumPy also applies operations that only move elements to the terms. Dependence on values is refused. Owns operators,
+methods, views, changes in place and tables. `evo.approximation.trace` has NumPy's functions, and tells if results depend on other
+points. Slightly long: an array's operations share its terms.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -31,7 +31,7 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {}  # functions of NumPy other than u
 
 
 class UntraceableError(Exception):
-    """The function does what a graph cannot say."""
+    """The function does something that a graph cannot express."""
 
     def __init__(self, reason: str):
         super().__init__(reason)
@@ -40,7 +40,7 @@ class UntraceableError(Exception):
 
 @contextmanager
 def refusing() -> Iterator[None]:
-    """Raise what is raised within as a refusal, which counts if the function catches it, too."""
+    """Turn errors within into refusals, which count even if the function catches them."""
     try:
         yield
     except UntraceableError:
@@ -74,7 +74,7 @@ class Length(int):
 
 _BINARY = "add sub truediv mod pow and or xor lshift rshift divmod".split()
 _OTHER = "rfloordiv lt le gt ge bool int float str repr format neg pos abs invert round trunc".split()
-for _name in (*_BINARY, *(f"r{each}" for each in _BINARY), *_OTHER):
+for _name in (*_BINARY, *(f"r{name}" for name in _BINARY), *_OTHER):
     setattr(Length, f"__{_name}__", _refused)
 
 
@@ -85,7 +85,7 @@ class Traced(NDArrayOperatorsMixin):
     elements were selected, the sample having those alone; none: it has all.
     """
 
-    def __init__(self, terms: Any, sample: Any, mask: Any = None, of: Sequence["Traced"] = ()):
+    def __init__(self, terms: Any, sample: Any, mask: Any = None, sources: Sequence["Traced"] = ()):
         if {*np.geterr().values()} != {"ignore"}:
             raise UntraceableError("it asks for floating-point errors, which depend on values")
         self.terms, self.sample, self.mask = _objects(terms), np.asarray(sample), mask
@@ -93,9 +93,9 @@ class Traced(NDArrayOperatorsMixin):
         # Of the same memory: terms as of one type and as of another one.
         self.views: list[tuple[tuple[Any, np.dtype[Any]], tuple[Any, np.dtype[Any]]]] = []
         known_dtype(self.sample.dtype)
-        for each in of:
-            if np.may_share_memory(each.sample, self.sample):
-                self.views = each.views
+        for source in sources:
+            if np.may_share_memory(source.sample, self.sample):
+                self.views = source.views
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -109,10 +109,12 @@ class Traced(NDArrayOperatorsMixin):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """As of an array, with a `Length` for what may be the number of points."""
+        """As of an array, with a `Length` where it may be the number of points."""
         if self.mask is not None:
             raise UntraceableError("it uses the length of a selection")
-        return tuple(each if each % NUM_POINTS[0] and each % NUM_POINTS[1] else Length(each) for each in self.sample.shape)
+        return tuple(
+            length if length % NUM_POINTS[0] and length % NUM_POINTS[1] else Length(length) for length in self.sample.shape
+        )
 
     @property
     def size(self) -> int:
@@ -127,7 +129,7 @@ class Traced(NDArrayOperatorsMixin):
     @property
     def is_constant(self) -> bool:
         """Tell if no element depends on inputs."""
-        return self.mask is None and all(each.op == "constant" for each in self.terms.ravel().tolist())
+        return self.mask is None and all(term.op == "constant" for term in self.terms.ravel().tolist())
 
     __class__ = property(lambda _: np.ndarray)  # for isinstance, as of an array
 
@@ -168,15 +170,15 @@ class Traced(NDArrayOperatorsMixin):
             raise UntraceableError(f"it uses np.{ufunc.__name__} in another way than of whole arrays")
         if getattr(np, ufunc.__name__, None) is not ufunc:
             raise UntraceableError(f"{ufunc.__name__} is a ufunc, but not NumPy's")
-        kinds = [type(each) if type(each) in (int, float) else np.asarray(sample_of(each)).dtype for each in inputs]
+        kinds = [type(value) if type(value) in (int, float) else np.asarray(sample_of(value)).dtype for value in inputs]
         loop = ufunc.resolve_dtypes((*kinds, None))
-        found = elementwise(ufunc.__name__, inputs, loop[:-1], ufunc(*map(sample_of, inputs)))
+        result = elementwise(ufunc.__name__, inputs, loop[:-1], ufunc(*map(sample_of, inputs)))
         if out is None or (type(out) is Traced and out.is_number):
-            return found
-        if type(out) is not Traced or out.terms.shape != found.terms.shape or not _are_same(out.mask, found.mask):
+            return result
+        if type(out) is not Traced or out.terms.shape != result.terms.shape or not _are_same(out.mask, result.mask):
             raise UntraceableError("it writes to another array, or to one of another shape")
-        found.sample = found.sample.astype(out.dtype, casting="same_kind")
-        out.write(..., found)
+        result.sample = result.sample.astype(out.dtype, casting="same_kind")
+        out.write(..., result)
         return out
 
     @refusing()
@@ -224,10 +226,10 @@ class Traced(NDArrayOperatorsMixin):
         self.terms[index] = each_term(cast_term, new, self.dtype)[()]
         changed = [self.terms]
         for terms in changed:
-            for one, other in [*self.views, *(pair[::-1] for pair in self.views)]:
-                if np.may_share_memory(terms, one[0]) and not any(other[0] is each for each in changed):
-                    other[0][...] = _viewed(*one, other[1])
-                    changed.append(other[0])
+            for source, target in [*self.views, *(pair[::-1] for pair in self.views)]:
+                if np.may_share_memory(terms, source[0]) and not any(target[0] is array for array in changed):
+                    target[0][...] = _viewed(*source, target[1])
+                    changed.append(target[0])
 
     def moved(self, move: Callable[[Any], Any]) -> Any:
         """Elements in other places, by an operation that NumPy has for elements of any type."""
@@ -256,10 +258,10 @@ class Traced(NDArrayOperatorsMixin):
             raise UntraceableError("it views truths as numbers, or a selection")
         sample = self.sample.view(dtype)
         if dtype == self.dtype:
-            return Traced(self.terms[...], sample, of=[self])
-        found = Traced(_viewed(self.terms, self.dtype, dtype), sample, of=[self])
-        found.views.append(((self.terms, self.dtype), (found.terms, dtype)))
-        return found
+            return Traced(self.terms[...], sample, sources=[self])
+        viewed = Traced(_viewed(self.terms, self.dtype, dtype), sample, sources=[self])
+        viewed.views.append(((self.terms, self.dtype), (viewed.terms, dtype)))
+        return viewed
 
     @refusing()
     def clip(self, min: Any = None, max: Any = None) -> "Traced":  # noqa: A002 - the names of NumPy's
@@ -269,12 +271,14 @@ class Traced(NDArrayOperatorsMixin):
             ends = np.iinfo(self.dtype)
             least = None if type(least) is int and least <= ends.min else least
             most = None if type(most) is int and most >= ends.max else most
-        kind = np.clip(self.sample, *(None if each is None else sample_of(each) for each in (least, most))).dtype
-        limits = [None if each is None else as_kind(each, kind) for each in (least, most)]
-        if kind.kind == "f" and any(isinstance(each, Traced) or each is None or each.ndim or each != each for each in limits):
+        kind = np.clip(self.sample, *(None if limit is None else sample_of(limit) for limit in (least, most))).dtype
+        limits = [None if limit is None else as_kind(limit, kind) for limit in (least, most)]
+        if kind.kind == "f" and any(
+            isinstance(limit, Traced) or limit is None or limit.ndim or limit != limit for limit in limits
+        ):
             raise UntraceableError("it limits floats by other than two numbers")
         number: Any = self.astype(kind)
-        keeps_zeros = kind.kind == "f" and any(each == 0 for each in limits)  # as NumPy leaves -0 at a limit of 0
+        keeps_zeros = kind.kind == "f" and any(limit == 0 for limit in limits)  # as NumPy leaves -0 at a limit of 0
         for limit, is_beyond, apply_limit in zip(limits, (np.less, np.greater), (np.maximum, np.minimum), strict=True):
             if limit is not None:
                 number = np.where(is_beyond(number, limit), limit, number) if keeps_zeros else apply_limit(number, limit)
@@ -286,7 +290,7 @@ def made(op: str, operands: tuple[Term, ...], dtype: np.dtype[Any], value: Any =
     key = value if key is None else key
     first = operands[0] if operands else None
     if first is not None and (op, first.op) in _UNDONE and first.operands[0].dtype == dtype:
-        parts = [(each.op, each.operands[0], each.value) for each in operands]
+        parts = [(operand.op, operand.operands[0], operand.value) for operand in operands]
         if op != "join" or parts == [("part", first.operands[0], k) for k in range(len(operands))]:
             return first.operands[value or 0]
     if op == "view" and first is not None and first.op == "part":
@@ -301,42 +305,42 @@ def cast_term(term: Term, dtype: np.dtype[Any]) -> Term:
     return term if term.dtype == dtype else made("cast", (term,), dtype)
 
 
-def _where_term(condition: Term, value: Term, other: Term) -> Term:
-    return made("where", (condition, value, other), value.dtype)
+def _where_term(condition: Term, value: Term, alternative: Term) -> Term:
+    return made("where", (condition, value, alternative), value.dtype)
 
 
 def _objects(terms: Any) -> NDArray[np.object_]:
     if isinstance(terms, np.ndarray):
         return terms
-    found = np.empty((), object)
-    found[()] = terms
-    return found
+    objects = np.empty((), object)
+    objects[()] = terms
+    return objects
 
 
 def each_term(make: Callable[..., Term], *arrays: Any) -> NDArray[np.object_]:
     """Terms made of those of arrays, and of types, which are the same for all."""
-    types = [each for each in arrays if isinstance(each, np.dtype)]
-    of_terms = [each for each in arrays if not isinstance(each, np.dtype)]
-    return _objects(np.frompyfunc(lambda *each: make(*each, *types), len(of_terms), 1)(*of_terms))
+    types = [argument for argument in arrays if isinstance(argument, np.dtype)]
+    of_terms = [argument for argument in arrays if not isinstance(argument, np.dtype)]
+    return _objects(np.frompyfunc(lambda *terms: make(*terms, *types), len(of_terms), 1)(*of_terms))
 
 
 def _viewed(terms: Any, old: np.dtype[Any], new: np.dtype[Any]) -> NDArray[np.object_]:
     """Terms as of another type in the same memory."""
     if new.itemsize == old.itemsize:
-        return each_term(lambda each: made("view", (each,), new), terms)
+        return each_term(lambda term: made("view", (term,), new), terms)
     if new.itemsize < old.itemsize:
-        places = range(old.itemsize // new.itemsize)
-        parts = np.stack([each_term(lambda each, k=k: made("part", (each,), new, k), terms) for k in places], axis=-1)
+        indices = range(old.itemsize // new.itemsize)
+        parts = np.stack([each_term(lambda term, k=k: made("part", (term,), new, k), terms) for k in indices], axis=-1)
         return parts.reshape(*terms.shape[:-1], -1)
     groups = terms.reshape(*terms.shape[:-1], -1, new.itemsize // old.itemsize)
-    return each_term(lambda *each: made("join", each, new), *np.moveaxis(groups, -1, 0))
+    return each_term(lambda *group: made("join", group, new), *np.moveaxis(groups, -1, 0))
 
 
-def _are_same(one: Any, other: Any) -> bool:
+def _are_same(first: Any, second: Any) -> bool:
     """Tell if two arrays of terms, or None, are the same condition."""
-    if one is None or other is None or one.shape != other.shape:
-        return one is other
-    return all(a is b for a, b in zip(one.flat, other.flat, strict=True))
+    if first is None or second is None or first.shape != second.shape:
+        return first is second
+    return all(a is b for a, b in zip(first.flat, second.flat, strict=True))
 
 
 def as_kind(value: Any, kind: np.dtype[Any]) -> Any:
@@ -375,44 +379,44 @@ def known_dtype(dtype: Any) -> np.dtype[Any]:
 def constants(values: NDArray[Any]) -> NDArray[np.object_]:
     """Terms of constants."""
     known_dtype(values.dtype)
-    found = np.empty(values.size, object)
-    found[:] = [made("constant", (), values.dtype, each, each.tobytes()) for each in values.ravel()]
-    return found.reshape(values.shape)
+    terms = np.empty(values.size, object)
+    terms[:] = [made("constant", (), values.dtype, value, value.tobytes()) for value in values.ravel()]
+    return terms.reshape(values.shape)
 
 
 def moved(sources: Sequence[Traced], sample: Any, terms: Any) -> Any:
-    """Results of an operation that moves elements. sources: what may be in the same memory."""
+    """Results of an operation that moves elements. sources: arrays that may share its memory."""
     if isinstance(sample, list | tuple):
-        return type(sample)(moved(sources, *each) for each in zip(sample, terms, strict=True))
-    found = Traced(terms, sample, of=sources)
-    if found.terms.shape != found.sample.shape or not all(isinstance(each, Term) for each in found.terms.ravel().tolist()):
+        return type(sample)(moved(sources, *pair) for pair in zip(sample, terms, strict=True))
+    result = Traced(terms, sample, sources=sources)
+    if result.terms.shape != result.sample.shape or not all(isinstance(term, Term) for term in result.terms.ravel().tolist()):
         raise UntraceableError("it adds elements, or depends on values")
-    if any(np.may_share_memory(a.sample, found.sample) != np.may_share_memory(a.terms, found.terms) for a in sources):
+    if any(np.may_share_memory(a.sample, result.sample) != np.may_share_memory(a.terms, result.terms) for a in sources):
         raise UntraceableError("it has elements in an order in which they may be a copy or not")
-    return found
+    return result
 
 
 def elementwise(
     op: str, inputs: Sequence[Any], loop: Sequence[np.dtype[Any]], sample: Any, value: Any = None, key: Any = None
 ) -> Traced:
     """The results of an operation. loop: types in which it computes its operands."""
-    arrays = [each for each in inputs if type(each) is Traced]
+    arrays = [argument for argument in inputs if type(argument) is Traced]
     sample, mask = np.asarray(sample), arrays[0].mask
-    if all(each.is_constant for each in arrays):
+    if all(array.is_constant for array in arrays):
         return Traced(constants(sample), sample)
-    if not all(_are_same(each.mask, mask) for each in arrays):
+    if not all(_are_same(array.mask, mask) for array in arrays):
         raise UntraceableError("it combines selections of different elements")
     operands = []
-    for given, kind in zip(inputs, map(known_dtype, loop), strict=True):
-        if type(given) is Traced:
-            operands.append(each_term(cast_term, given.terms, kind))
+    for argument, kind in zip(inputs, map(known_dtype, loop), strict=True):
+        if type(argument) is Traced:
+            operands.append(each_term(cast_term, argument.terms, kind))
         else:
-            values = np.asarray(given).astype(kind) if not isinstance(given, int | float) else np.array(given, kind)
+            values = np.asarray(argument).astype(kind) if not isinstance(argument, int | float) else np.array(argument, kind)
             if values.ndim and mask is not None:
                 raise UntraceableError("it combines a selection with other arrays")
             operands.append(constants(values))
     known_dtype(sample.dtype)
-    return Traced(each_term(lambda *each: made(op, each, sample.dtype, value, key), *operands), sample, mask)
+    return Traced(each_term(lambda *terms: made(op, terms, sample.dtype, value, key), *operands), sample, mask)
 
 
 @refusing()
@@ -444,21 +448,21 @@ def entries(table: NDArray[Any], index: Any) -> Traced:
     indices = index if isinstance(index, tuple) else (index,)
     while indices and (indices[-1] is ... or (type(indices[-1]) is slice and indices[-1] == slice(None))):
         indices = indices[:-1]
-    if not 0 < len(indices) <= table.ndim or not all(isinstance(each, Traced | int | np.integer) for each in indices):
+    if not 0 < len(indices) <= table.ndim or not all(isinstance(i, Traced | int | np.integer) for i in indices):
         raise UntraceableError("it takes from a table by other than indices of its first axes")
-    if any(type(each) is Traced and each.dtype.kind not in "iu" for each in indices):
+    if any(type(i) is Traced and i.dtype.kind not in "iu" for i in indices):
         raise UntraceableError("it takes from a table by other than indices of its first axes")
     plain = np.array(table) != 0 if table.dtype == np.bool_ else np.array(table)  # whose bytes may be other than 0 and 1
-    lengths, places = plain.shape[: len(indices)], list[Any]()
-    for k, (each, length) in enumerate(zip(indices, lengths, strict=True)):
+    lengths, offsets = plain.shape[: len(indices)], list[Any]()
+    for k, (i, length) in enumerate(zip(indices, lengths, strict=True)):
         steps = np.arange(length) * int(np.prod(lengths[k + 1 :]))
-        places.append(each if len(indices) == 1 else _taken(steps, each) if type(each) is Traced else int(steps[each]))
-    place, rows = sum(places[1:], places[0]), plain.reshape(-1, *plain.shape[len(indices) :])
+        offsets.append(i if len(indices) == 1 else _taken(steps, i) if type(i) is Traced else int(steps[i]))
+    offset, rows = sum(offsets[1:], offsets[0]), plain.reshape(-1, *plain.shape[len(indices) :])
     if rows.ndim == 1:
-        return _taken(rows, place)
-    found = [_taken(rows[(slice(None), *at)], place) for at in np.ndindex(rows.shape[1:])]
-    shape = (*found[0].sample.shape, *rows.shape[1:])
-    terms, sample = (np.stack(each, -1).reshape(shape) for each in zip(*((a.terms, a.sample) for a in found), strict=True))
+        return _taken(rows, offset)
+    columns = [_taken(rows[(slice(None), *at)], offset) for at in np.ndindex(rows.shape[1:])]
+    shape = (*columns[0].sample.shape, *rows.shape[1:])
+    terms, sample = (np.stack(arrays, -1).reshape(shape) for arrays in zip(*((a.terms, a.sample) for a in columns), strict=True))
     return Traced(terms, sample)
 
 
@@ -468,9 +472,9 @@ def _taken(table: NDArray[Any], indices: Traced) -> Traced:
 
 
 def instruction(name: str, *words: Any) -> Any:
-    """Results of an instruction of the set `bits` at words, or what stands for them in a trace."""
-    samples = [sample_of(each) if isinstance(each, Traced) else each for each in words]
-    found = apply(name, *samples)
-    if not any(isinstance(each, Traced) for each in words):
-        return found if any(np.ndim(each) for each in words) else found[0]
-    return elementwise("instruction", words, [np.dtype(np.uint32)] * len(words), found, name)
+    """Results of an instruction of the set `bits` at words, or traced words."""
+    samples = [sample_of(word) if isinstance(word, Traced) else word for word in words]
+    result = apply(name, *samples)
+    if not any(isinstance(word, Traced) for word in words):
+        return result if any(np.ndim(word) for word in words) else result[0]
+    return elementwise("instruction", words, [np.dtype(np.uint32)] * len(words), result, name)

@@ -1,7 +1,7 @@
 """A function's graph as instructions, operation by operation: a program to begin with, however long, and rows on the way to it.
 
-Each value is a word, signs extended and other high bits zero, or two words if it has 64 bits. Owns these instructions. What they
-compute is compared with the function later: an operation without an instruction of its own has one that is near.
+Each value is a word, signs extended and other high bits zero, or two words if it has 64 bits. Owns these instructions. Results
+are compared with the function later: an operation without an instruction of its own has one that is near.
 """
 
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ def translated(function: ExactFunction, more: Sequence[Any] = ()) -> list[Node |
         sizes: dict[int, tuple[int, int]] = {}
         for term in terms:
             word = lanes.joined(term)
-            known[term] = _of_term(term, [known[each] for each in term.operands], widths) if word is None else (word,)
+            known[term] = _of_term(term, [known[operand] for operand in term.operands], widths) if word is None else (word,)
         nodes = [known[term][0] for term in outputs]
         for node in nodes:
             size, depth = _size(node, sizes)
@@ -66,8 +66,8 @@ def _widths(terms: list[Term], function: ExactFunction, more: Sequence[Any]) -> 
     """Bits of unsigned numbers at a sample and more inputs."""
     numbers = [term for term in terms if term.dtype.kind == "u"]
     with np.errstate(all="ignore"):
-        found = evaluate(numbers, function.given(sample(function, _NUM_SAMPLED, 0, more)))
-    return {term: int(np.max(each)).bit_length() for term, each in zip(numbers, found, strict=True)}
+        samples = evaluate(numbers, function.arguments(sample(function, _NUM_SAMPLED, 0, more)))
+    return {term: int(np.max(values)).bit_length() for term, values in zip(numbers, samples, strict=True)}
 
 
 def _size(word: Word, known: dict[int, tuple[int, int]]) -> tuple[int, int]:
@@ -75,7 +75,7 @@ def _size(word: Word, known: dict[int, tuple[int, int]]) -> tuple[int, int]:
     if not isinstance(word, tuple):
         return 1, 1
     if id(word) not in known:
-        counts, depths = zip(*(_size(each, known) for each in word[1:]), strict=True)
+        counts, depths = zip(*(_size(operand, known) for operand in word[1:]), strict=True)
         known[id(word)] = 1 + sum(counts), 1 + max(depths)
     return known[id(word)]
 
@@ -139,14 +139,14 @@ def _of_term(term: Term, operands: list[Words], widths: dict[Term, int]) -> Word
         case "join" if len(operands) == 2 and term.width == 64:
             return a[0], b[0]
         case "join" if term.width == 32:
-            words = [each[0] for each in operands]
+            words = [operand[0] for operand in operands]
             pairs = words if len(words) == 2 else [("prmt", words[k], words[k + 1], 0x0040) for k in (0, 2)]
             return (("prmt", *pairs, 0x5410),)
         case "where":
             mask = ("sub", 0, a[0])
             return tuple(_choose(mask, x, y) for x, y in zip(b, operands[2], strict=True))
         case "instruction":
-            return ((term.value, *(each[0] for each in operands)),)
+            return ((term.value, *(operand[0] for operand in operands)),)
         case "take":
             return (*_looked_up(term.value, a[0]), 0)[: 2 if term.width == 64 else 1]
         case "bitwise_count" if len(a) == 1:
@@ -160,7 +160,7 @@ def _of_term(term: Term, operands: list[Words], widths: dict[Term, int]) -> Word
 
 
 def _range(term: Term) -> tuple[float, float]:
-    """Bounds of a float, as far as limits tell."""
+    """Bounds of a float, by limits among its operations."""
     match term.op:
         case "constant":
             return float(term.value), float(term.value)
@@ -208,12 +208,12 @@ def _looked_up(table: Any, index: Word) -> Words:
         raise _UntranslatableError
     if table.dtype.kind == "f":
         table = table.view(f"u{table.dtype.itemsize}")
-    entries = [int(each) & _ALL for each in table.astype(np.int64)]
+    entries = [int(entry) & _ALL for entry in table.astype(np.int64)]
     if len(entries) > 1 and entries == [k * entries[1] for k in range(len(entries))]:  # as for the first axis of several
         return (index if entries[1] == 1 else ("mul", index, entries[1]),)
     width = max(entries).bit_length()
     if 0 < width * len(entries) <= 32:  # in one word
-        word = sum(each << width * k for k, each in enumerate(entries))
+        word = sum(entry << width * k for k, entry in enumerate(entries))
         return (_and(("shr", word, index if width == 1 else ("mul", index, width)), (1 << width) - 1),)
     words: list[Word] = [*entries]
     words += [0] * ((1 << (len(words) - 1).bit_length()) - len(words))
@@ -270,7 +270,7 @@ def _of_integers(term: Term, a: Words, b: Words, kind: np.dtype[Any]) -> Words:
         case "bitwise_xor" | "logical_xor":
             return tuple(map(_xor, a, b))
         case "invert" | "logical_not":
-            return (_xor(a[0], 1),) if term.dtype == np.bool_ else tuple(fitted(("lop3_0f", each, 0, 0)) for each in a)
+            return (_xor(a[0], 1),) if term.dtype == np.bool_ else tuple(fitted(("lop3_0f", word, 0, 0)) for word in a)
         case "equal" | "not_equal":
             differs = _differs(reduce(_or, map(_xor, a, b)), 0)
             return (differs if term.op == "not_equal" else _xor(differs, 1),)
@@ -306,10 +306,10 @@ def _arithmetic(op: str, a: Words, b: Words, fitted: Any) -> Words:
 
 
 def _product_above(a: Words, b: Words) -> Word:
-    found: Word = ("mulhi", a[0], b[0])
+    high: Word = ("mulhi", a[0], b[0])
     for x, y in ((a[0], b[1]), (a[1], b[0])):
-        found = found if 0 in (x, y) else ("mad", x, y, found)
-    return found
+        high = high if 0 in (x, y) else ("mad", x, y, high)
+    return high
 
 
 def _shifted(a: Words, count: int, is_left: bool, right: str) -> Words:

@@ -1,6 +1,6 @@
-"""Rows of two instructions in great number, and what one or two more make of them.
+"""Rows of two instructions in great number, and goals one or two instructions from them.
 
-A sum, difference or xor of two rows is looked up by a hash of what is missing; a row and its own shift are tried in each logical
+A sum, difference or xor of two rows is looked up by a hash of the missing row; a row and its own shift are tried in each logical
 function; a row of small numbers may select bytes or bits of constants. Owns these rows. Knows nothing of searches.
 """
 
@@ -58,16 +58,16 @@ class WideRows:
         self._take(first, np.stack([known.values(node) for node in first]))
         first = [node for node in first[:MOST_FIRST] if known.cost([node]) <= _MOST_COST]
         words = np.stack([known.values(node) for node in first])
-        for given in inputs:
-            value = np.broadcast_to(known.values(given), words.shape)
-            of_numbers = _NUMBERS.get(known.function.types[given[1]], ())
+        for input_node in inputs:
+            value = np.broadcast_to(known.values(input_node), words.shape)
+            of_numbers = _NUMBERS.get(known.function.types[input_node[1]], ())
             for name in (*_BINARY, *of_numbers):
-                self._apply(name, first, words, (given, value), *([0] if name.startswith("lop3") else []))
+                self._apply(name, first, words, (input_node, value), *([0] if name.startswith("lop3") else []))
             for name in ("sub", *of_numbers[1:2]):
-                self._apply(name, [given] * len(first), value, (first, words))
-        for given in inputs:
-            self._take_nodes([("lop3_28", given, ("shr", given, k), (1 << k) - 1) for k in range(1, 17)])
-            self._take_nodes([*_chains(given), *_chains(("add", given, 0xFFFFFFFF))])
+                self._apply(name, [input_node] * len(first), value, (first, words))
+        for input_node in inputs:
+            self._take_nodes([("lop3_28", input_node, ("shr", input_node, k), (1 << k) - 1) for k in range(1, 17)])
+            self._take_nodes([*_chains(input_node), *_chains(("add", input_node, 0xFFFFFFFF))])
         if len(inputs) == 2:
             self._alike(first, *inputs)
         for name, *constants in _UNARY if len(inputs) < 3 else ():
@@ -86,21 +86,21 @@ class WideRows:
                 self._nodes.append(node)
                 self._words.append(row_words)
 
-    def _apply(self, name: str, nodes: list[Any], words: Words, *others: Any) -> None:
+    def _apply(self, name: str, nodes: list[Any], words: Words, *arguments: Any) -> None:
         """Rows of an instruction: nodes, and constants or (node or nodes, words)."""
         if not self._known.has(name):
             return
-        operands = [each[1].ravel() if isinstance(each, tuple) else np.uint32(each) for each in others]
-        found = apply(name, words.ravel(), *operands).reshape(words.shape)
-        keep = np.flatnonzero((found != found[:, :1]).any(axis=1))
+        operands = [argument[1].ravel() if isinstance(argument, tuple) else np.uint32(argument) for argument in arguments]
+        results = apply(name, words.ravel(), *operands).reshape(words.shape)
+        keep = np.flatnonzero((results != results[:, :1]).any(axis=1))
 
-        def operand(each: Any, i: int) -> Any:
-            return (each[0][i] if isinstance(each[0], list) else each[0]) if isinstance(each, tuple) else each
+        def operand(argument: Any, i: int) -> Any:
+            return (argument[0][i] if isinstance(argument[0], list) else argument[0]) if isinstance(argument, tuple) else argument
 
-        self._take([(name, nodes[i], *(operand(each, i) for each in others)) for i in keep.tolist()], found[keep])
+        self._take([(name, nodes[i], *(operand(argument, i) for argument in arguments)) for i in keep.tolist()], results[keep])
 
     def _alike(self, first: list[Any], a: Any, b: Any) -> None:
-        """Join what the same instruction makes of two inputs."""
+        """Join results of the same instruction for two inputs."""
         pairs = [
             (node, tuple(b if part == a else part for part in node)) for node in first if a in node[1:] and b not in node[1:]
         ]
@@ -108,7 +108,7 @@ class WideRows:
         words = [np.stack([self._known.values(node) for node in side]) for side in (left, right)]
         for name in (*_BINARY, *_NUMBERS.get(self._known.function.types[a[1]], ())):
             self._apply(name, left, words[0], (right, words[1]), *([0] if name.startswith("lop3") else []))
-        masked = [("lop3_28", a, b, mask & 0xFFFFFFFF) for each in _MASKS for mask in (each, ~each)]
+        masked = [("lop3_28", a, b, mask & 0xFFFFFFFF) for base in _MASKS for mask in (base, ~base)]
         self._take_nodes([*masked, *(("shr", node, k) for node in masked for k in (1, 2, 4, 8, 16))])
 
     def _take_nodes(self, nodes: list[Any]) -> None:
@@ -129,20 +129,20 @@ class WideRows:
             self._bytes(goal),
         )
         for finder in finders:
-            for found in islice(finder, _MOST_OF_SOLVER):
-                yield from self._nodes_of(found)
+            for solution in islice(finder, _MOST_OF_SOLVER):
+                yield from self._nodes_of(solution)
 
-    def _nodes_of(self, found: Solution) -> Iterator[Any]:
+    def _nodes_of(self, solution: Solution) -> Iterator[Any]:
         """A solution, by each node that gives the words of an operand, since one of them may share more with another."""
         operands = [
-            [*self._nodes_of(each)]
-            if isinstance(each, Solution)
-            else self._seen[self.words[each[1]].tobytes()]
-            if isinstance(each, tuple) and each[0] == "row"
-            else [each]
-            for each in found.operands
+            [*self._nodes_of(operand)]
+            if isinstance(operand, Solution)
+            else self._seen[self.words[operand[1]].tobytes()]
+            if isinstance(operand, tuple) and operand[0] == "row"
+            else [operand]
+            for operand in solution.operands
         ]
-        yield from ((found.name, *chosen) for chosen in product(*operands))
+        yield from ((solution.name, *chosen) for chosen in product(*operands))
 
     def _pairs(self, goal: Goal) -> Iterator[Solution]:
         mask = goal.care[0]
@@ -154,15 +154,15 @@ class WideRows:
         missing, of_values = {"lop3_3c": _hashes(words ^ values)}, _hashes(values[None])
         if is_whole:  # a hash is linear
             missing |= {"add": of_values - hashes, "sub": of_values + hashes}
-        own = _keys(hashes)
-        keys, is_other = own[order], own != _keys(of_values)  # a row that is the goal needs no other
+        row_keys = _keys(hashes)
+        keys, is_other = row_keys[order], row_keys != _keys(of_values)  # a row that is the goal needs no other
         for name, wanted in missing.items():
             wanted_keys = _keys(wanted)
             at = np.minimum(np.searchsorted(keys, wanted_keys), len(order) - 1)
             hits = np.flatnonzero((keys[at] == wanted_keys) & is_other & is_other[order[at]])
             for i in hits[np.argsort(hits + order[at[hits]], kind="stable")][:_MOST_PAIRS]:
-                other = order[at[i]]  # the row that is missing beside i
-                yield Solution(name, (row(other), row(i), 0) if name == "lop3_3c" else (row(other), row(i)))
+                partner = order[at[i]]  # the row that is missing beside i
+                yield Solution(name, (row(partner), row(i), 0) if name == "lop3_3c" else (row(partner), row(i)))
         if is_whole:
             gaps = values[:_FEW] - words[:, :_FEW]
             for i in np.flatnonzero((gaps == gaps[:, :1]).all(axis=1)):
@@ -176,7 +176,7 @@ class WideRows:
         return _sorted_hashes(self.words)
 
     def _rounded(self, values: Words, free: int) -> Iterator[Solution]:
-        """A row and a bit, and what rounds to a multiple of a power of two: half of it, or one less."""
+        """A row and a bit, and an addend that rounds to a multiple of a power of two: half of it, or one less."""
         first = self.words[:MOST_FIRST]
         for i in np.flatnonzero(self.words.max(axis=1) < _MOST_OF_BIT)[:MOST_SMALL]:
             for addend in (0, (1 << free >> 1) - 1, 1 << free >> 1):
@@ -193,15 +193,16 @@ class WideRows:
                     yield Solution(f"lop3_{table:02x}", (row(i), row(j), constant))
 
     def _bytes(self, goal: Goal) -> Iterator[Solution]:
-        care, wanted = (_bytes_of(each[:_FEW]) for each in (goal.care, goal.values & goal.care))
+        care, wanted = (_bytes_of(words[:_FEW]) for words in (goal.care, goal.values & goal.care))
         has = np.zeros(len(self.words), np.int64)
         for k in range(4):
             if (wanted[:, k] != wanted[0, k]).any():
                 has += ((self._few_bytes & care[:, k, None]) == wanted[:, k, None]).all(axis=1).any(axis=1)
         chosen = np.argsort(-has, kind="stable")[:_MOST_OF_BYTES]
-        for found in solvers.bytes_of_two(self.words[chosen], goal):
+        for solution in solvers.bytes_of_two(self.words[chosen], goal):
             yield Solution(
-                found.name, tuple(row(chosen[each[1]]) if isinstance(each, tuple) else each for each in found.operands)
+                solution.name,
+                tuple(row(chosen[operand[1]]) if isinstance(operand, tuple) else operand for operand in solution.operands),
             )
 
     @cached_property
@@ -232,11 +233,11 @@ class WideRows:
             return
         for i in np.flatnonzero(used < 32)[:MOST_SMALL]:
             bits, known = 0, 0
-            for place, value in set(zip(self.words[i].tolist(), goal.values.tolist(), strict=True)):
-                mask = ((1 << count) - 1) << place
-                if (bits ^ value << place) & known & mask:
+            for shift, value in set(zip(self.words[i].tolist(), goal.values.tolist(), strict=True)):
+                mask = ((1 << count) - 1) << shift
+                if (bits ^ value << shift) & known & mask:
                     break
-                bits, known = bits | value << place, known | mask
+                bits, known = bits | value << shift, known | mask
             else:
                 if bits < 1 << 32:
                     yield Solution("lop3_c0", (("shr", bits, self.nodes[i]), (1 << count) - 1, 0))
@@ -260,7 +261,7 @@ def _bytes_of(words: Words) -> NDArray[np.uint8]:
 def _hashes(words: Words) -> Words:
     """Two sums of multiples of each row's words, `(num_rows, 2)`."""
     powers = [pow(_MULTIPLIER, k + 1, 1 << 64) for k in range(words.shape[1])]
-    factors = np.array([(each >> 32, each & 0xFFFFFFFF) for each in powers], np.uint32)
+    factors = np.array([(power >> 32, power & 0xFFFFFFFF) for power in powers], np.uint32)
     hashed: Words = words @ factors
     return hashed
 
@@ -275,7 +276,7 @@ def _sorted_hashes(words: Words) -> tuple[Words, NDArray[np.intp]]:
 
 
 def _fits(table: dict[int, tuple[int, int]], keys: Any, values: Any, care: Any) -> bool:
-    """Return whether each key has one value; adds what they are to a table of values and the bits of them that are known."""
+    """Return whether each key has one value; adds these to a table of values and their known bits."""
     for key, value, mask in set(zip(keys.tolist(), values.tolist(), care.tolist(), strict=True)):
         bits, known = table.get(key, (0, 0))
         if (bits ^ value) & known & mask:

@@ -32,8 +32,8 @@ def _program(name: str, num_operands: int) -> Any:
 
 def apply(name: str, *operands: Any) -> NDArray[np.uint32]:
     """An instruction of words, `(num_points,)` or constants."""
-    size = max(np.size(each) for each in operands)
-    given = [np.full(size, each, np.uint32) if np.ndim(each) == 0 else each for each in operands]
-    unused = [None] * (_MOST_OPERANDS - len(given) + 1)
-    stored: NDArray[np.uint32] = _machine()[0].store(_program(name, len(given)), [*given, *unused])[0, 0].view(np.uint32)
+    size = max(np.size(operand) for operand in operands)
+    columns = [np.full(size, operand, np.uint32) if np.ndim(operand) == 0 else operand for operand in operands]
+    unused = [None] * (_MOST_OPERANDS - len(columns) + 1)
+    stored: NDArray[np.uint32] = _machine()[0].store(_program(name, len(columns)), [*columns, *unused])[0, 0].view(np.uint32)
     return stored

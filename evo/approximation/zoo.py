@@ -144,16 +144,16 @@ def bf16x2_e4m3x2(x: Words) -> Any:
 
 
 def _e4m3_of_bf16() -> Words:
-    """e4m3 of every bf16: the nearest code, by the places halfway between codes, at which the even one is taken."""
+    """e4m3 of every bf16: the nearest code, by the midpoints between codes, at which the even one is taken."""
     with np.errstate(invalid="ignore"):  # NaNs
         numbers = (np.arange(1 << 16, dtype=np.uint32) << 16).view(np.float32).astype(np.float64)
     codes = _E4M3[:0x7F]
     halfway = (codes[1:] + codes[:-1]) / 2
     size = np.abs(np.nan_to_num(numbers, nan=0.0, posinf=1e9, neginf=-1e9))
-    found = np.searchsorted(halfway, size, side="left")
+    indices = np.searchsorted(halfway, size, side="left")
     is_tie = np.isin(size, halfway)
-    found = np.where(is_tie & (found % 2 == 1), found + 1, found)
-    return (found | np.where(np.signbit(numbers), 0x80, 0)).astype(np.uint32)
+    indices = np.where(is_tie & (indices % 2 == 1), indices + 1, indices)
+    return (indices | np.where(np.signbit(numbers), 0x80, 0)).astype(np.uint32)
 
 
 _E4M3_OF_BF16 = _e4m3_of_bf16()
@@ -162,8 +162,8 @@ _E4M3_OF_BF16 = _e4m3_of_bf16()
 @_of_zoo(types=("f32",) * 4)
 def f32x4_s8x4(a: Words, b: Words, c: Words, d: Words) -> Any:
     """Rounded to the nearest, ties to even, limited to -128 to 127; NaN is 0. a is the lowest byte."""
-    limited = [np.where(np.isnan(each), 0, np.clip(np.rint(each), -128, 127)) for each in (a, b, c, d)]
-    rounded = [each.astype(np.int32).view(np.uint32) & 0xFF for each in limited]
+    limited = [np.where(np.isnan(value), 0, np.clip(np.rint(value), -128, 127)) for value in (a, b, c, d)]
+    rounded = [value.astype(np.int32).view(np.uint32) & 0xFF for value in limited]
     return rounded[0] | rounded[1] << 8 | rounded[2] << 16 | rounded[3] << 24
 
 
@@ -192,7 +192,7 @@ def div10(x: Words) -> Any:
 
 @_of_zoo(precondition="x < 2**16 and y < 2**16")
 def morton16(x: Words, y: Words) -> Any:
-    """Bits of x at even places, and those of y at odd ones."""
+    """Bits of x at even positions, and those of y at odd ones."""
     return _at(_SPREAD, x & 0xFFFF) | _at(_SPREAD, y & 0xFFFF) << 1
 
 
