@@ -33,7 +33,7 @@ FOLDER = "proofs"  # of a run
 _WHAT = "certificate"
 _MAX_WORDS = 4096
 _NUM_REFERENCES = 1025  # correctly rounded values that the hash is of
-_COMPARED = 1.0 + 2.0**-50  # what the rounding of a comparison may make of an error
+_COMPARED = 1.0 + 2.0**-50  # largest factor by which the rounding of a comparison changes an error
 _SIX_DIGITS = Context(prec=6, rounding=ROUND_CEILING)
 _SAME = 1e-9  # relative, of numbers that libm decides
 _STEPS = "steps against the function"
@@ -230,7 +230,7 @@ def _errors(function: Function, form: Format, sweep: Sweep, result: Found, worst
         if is_cpu and 0.0 < error < math.inf:  # by the function's own values
             here, x = max(((_error_at(function, form, sweep, kind, x), x) for x in (at, clear_at)), key=lambda pair: pair[0])
         bound = error * _COMPARED + doubts[kind]
-        if kind == "relative":  # what it is relative to may be less
+        if kind == "relative":  # the true value may be smaller
             bound *= 1.0 + 2.0 * doubts[kind]
         errors[kind] = Error(worst=repr(here), at=repr(x), bound=repr(bound))
     return errors

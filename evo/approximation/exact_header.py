@@ -15,7 +15,7 @@ from evo.language.printer import identifier as free_name
 from evo.language.program import Language
 
 _MACROS = frozenset("NULL EOF I linux unix assert errno".split())  # which no parameter may be called
-# Of instructions whose operand or result has 16 bits: what is written in place of `%d, ...`.
+# Of instructions whose operand or result has 16 bits: replacement of `%d, ...`.
 _LOW = "{{.reg .b16 %%l, %%h; mov.b32 {{%%l, %%h}}, {a}; {ptx} {d}, %%l;}}"
 _HALF = "{{.reg .b16 %%l; {ptx} %%l, {a}; mov.b32 {d}, {{%%l, 0}};}}"
 _SMALL = re.compile(r"^\s*(cvt\.rn\.\S*e[45]m[32]x2\S*|cvt\.f32\.f16) (%\w+), (.*);$")

@@ -25,7 +25,7 @@ NUM_PLACES = 200  # at which forms are fitted and compared: among the points, ov
 FAR = 32.0  # and up to here
 DEGREES = range(1, 13)
 QUOTIENTS = ((1, 1), (2, 1), (1, 2), (2, 2), (3, 2), (3, 3), (4, 3), (4, 4))  # degrees of numerator and denominator
-ABOUT_ONE, MOST_NOISE = 1.0 + 2.0**-48, 2.0**-10  # what a float64's last digits may change of what a form has to be
+ABOUT_ONE, MOST_NOISE = 1.0 + 2.0**-48, 2.0**-10  # change of y's last digits; largest change of p that it may cause
 NUM_DIVISIONS = 3  # by the last denominator, so that errors of quotients count as they are (Sanathanan and Koerner 1963)
 LEAST_BITS = 3.0  # of a form's larger polynomials, or it is not worth more
 TRIED = (4, 7)  # degrees, of either parity: large arguments take one sign
@@ -197,7 +197,7 @@ def _names(dtype: type) -> dict[str, Any]:
         power = np.exp2(a)
         return np.where(power < FLUSHED, 0.0, power).astype(dtype)
 
-    def tanh(a: Any) -> Any:  # of which instructions give 11 digits
+    def tanh(a: Any) -> Any:  # instructions give 11 digits of it
         exact = np.tanh(a)
         step = 2.0 ** (np.frexp(exact)[1] - 11.0)
         return (np.rint(exact / step) * step).astype(dtype) if dtype is np.float32 else exact

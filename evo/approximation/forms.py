@@ -41,7 +41,7 @@ OUTERS = {
     "y = log2(x)*G": "y/log2(x)",
     "y = sqrt(abs(x))*G": "y/sqrt(a)",
 }
-# Of functions by name: what people write; and PARTS: a range reduction, what follows from a polynomial of z, what undoes that.
+# Of functions by name: usual forms; and PARTS: a range reduction, the steps after a polynomial of z, and their inverse.
 FORMS: dict[str, tuple[str, ...]] = dict(  # noqa: C408 - names, which a test tells from those of tasks
     exp=("exp2(x*1.442695)", "t = x*1.442695; e = exp2(t); y = fma(e, fma(x, 1.925963e-8, fma(x, 1.442695, -t))*0.6931472, e)"),
     exp2=("exp2(x)",),

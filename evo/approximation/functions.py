@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MAX_CHARACTERS = 20_000
 CHARACTERS = r"[A-Za-z0-9_ .,+*/():-]"  # of formulas, and of `module:function`
-# In forms that keep their digits where there are such; where there are none, precision rises until digits are right.
+# In forms that keep their digits, if there are any; else precision rises until the digits are right.
 FORMULAS = dict(  # noqa: C408 - names, which a test tells from those of tasks
     exp="exp(x)",
     exp2="exp(x*ln2)",

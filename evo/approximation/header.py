@@ -23,7 +23,7 @@ _HALVES = {
     "f16": """float a, b;
     asm("{ .reg .b16 p, q; mov.b32 {p, q}, %2; cvt.f32.f16 %0, p; cvt.f32.f16 %1, q; }" : "=f"(a), "=f"(b) : "r"(x));""",
 }
-# ptxas fuses those that do not say how they round.
+# ptxas fuses instructions that do not say how they round.
 _CONTRACTED = re.compile(r"\b(add|sub|mul)\.(?=ftz\.f32|f16|bf16)")
 _PAIRS = {"f16": "half2", "bf16": "__nv_bfloat162"}
 

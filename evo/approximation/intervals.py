@@ -128,7 +128,7 @@ def _bounds(error: ErrorBound | None) -> tuple[float, float, float]:
     """Relative and absolute bound, and the largest operand."""
     if error is None:
         return 0.0, 0.0, np.inf
-    assert error.least <= FLUSHED  # what is less is read as 0, at which nothing is known
+    assert error.least <= FLUSHED  # smaller numbers are read as 0, where nothing is known
     relative = error.bound * (_F32_ULP if error.kind == "ulp" else 1.0)
     absolute = {"ulp": error.bound * _LEAST_ULP, "relative": 0.0}.get(error.kind, error.bound)
     return 0.0 if error.kind == "absolute" else relative, absolute, error.limit

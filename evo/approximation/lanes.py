@@ -245,7 +245,7 @@ class Lanes:
             return None
         half = ("shr", ("lop3_60", _repeated(width, (1 << width) - 2), a, b), 1)
         bias = _repeated(width, 1 << width - 1) if is_signed else 0  # under which the order is that without a sign
-        if is_up:  # (a ^ c | b ^ c) less half of what differs
+        if is_up:  # (a ^ c | b ^ c) less half of the difference
             middle: Word = ("sub", ("lop3_7e", a, b, bias) if bias else ("lop3_fc", a, b, 0), half)
         else:
             middle = ("add", ("lop3_42", a, b, bias) if bias else ("lop3_c0", a, b, 0), half)

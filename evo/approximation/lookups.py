@@ -74,7 +74,7 @@ def _codes(known: Any) -> Iterator[Any]:
         for bits in (4, 3, 2, 1):
             for first in range(0, width, 4 * bits):
                 code: Any = ("shr", x, first) if first else x
-                if bits == 3:  # what is above a field does not matter
+                if bits == 3:  # bits above a field do not matter
                     for step, lower in ((2, 0x003F), (1, 0x0707)):
                         code = ("lop3_ca", lower, code, ("shl", code, step))  # a ? b : c
                 elif bits < 4:

@@ -50,7 +50,7 @@ def program_text(outputs: Sequence[Node | int], function: ExactFunction) -> str:
             return [f"%{function.inputs[node[1]]}"]
         if node in entries:
             entry, uses[node] = entries[node], uses[node] - 1
-            if uses[node] < 1:  # what needs it later, as another entry was missing, computes it again
+            if uses[node] < 1:  # later uses, for lack of an entry, compute it again
                 free.append(entries.pop(node))
             return [f"load:{entry}"]
         made = [token for operand in reversed(node[1:]) for token in tokens(operand)] + [str(node[0])]

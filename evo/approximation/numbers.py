@@ -20,7 +20,7 @@ _SMALL = ((3, 7, 448), (2, 15, 57344), (1, 1, 6))  # digits, bias and largest nu
 _TYPES = {"f16": "f16x2", "bf16": "bf16x2", "f32": "f32"}  # of an input
 _NAN = {"f16": 0x7FFF, "bf16": 0x7FFF, "f32": 0x7FFFFFFF}  # that instructions give
 _MOST_ZERO = 128  # above an integer input that is taken away, as bf16 has it
-_STEPS = (1.0, 0.5, 0.25, 0.125)  # that a number is a multiple of which is told before an input joins it
+_STEPS = (1.0, 0.5, 0.25, 0.125)  # units of numbers before an input joins them
 _BIASES = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 _SCALES = {"f16": range(-15, 25), "bf16": (*range(-16, 17), *range(100, 128)), "f32": (*range(-24, 25), *range(100, 128))}
 

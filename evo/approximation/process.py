@@ -41,7 +41,7 @@ def check_float_mode() -> None:
 def sources() -> str:
     """SHA-256 of the versions of Python, NumPy and evo, and of the files of all loaded modules that are not installed."""
     facts = [sys.version, version("numpy"), version(DISTRIBUTION)]
-    if "__file__" not in vars(sys.modules["__main__"]):  # a notebook, whose text nobody has
+    if "__file__" not in vars(sys.modules["__main__"]):  # a notebook, whose text is unknown
         facts.append(str(os.getpid()))
     files = {vars(module).get("__file__") for module in list(sys.modules.values()) if isinstance(module, ModuleType)}
     paths = [path for path in sorted(Path(file) for file in files if file and is_own(file)) if path.is_file()]

@@ -30,7 +30,7 @@ HEADER, EXACT_HEADER = "approximations.cuh", "exact.cuh"
 NUM_TUNED, NUM_SWEPT = 1 << 14, 1 << 18  # groups of neighbours at which constants are tuned before a proof, and then looked at
 NUM_WORST, NUM_SWEEPS = 256, 2  # points of these where a program's error is largest, which join those at which it is tuned
 NUM_TRIALS = 600  # of last bits
-Bar = Callable[[str], AbstractContextManager[Callable[[int, int], None]]]  # of a title: gives what is called with the progress
+Bar = Callable[[str], AbstractContextManager[Callable[[int, int], None]]]  # of a title: gives the callback of the progress
 
 
 def prove_elites(

@@ -24,7 +24,7 @@ _OPTIONS = (
     "--gpu-architecture=compute_90",
     "--relocatable-device-code=true",  # keeps functions that nothing calls
     "--device-as-default-execution-space",
-    "--fmad=false",  # what is fused depends on the compiler
+    "--fmad=false",  # fusion depends on the compiler
 )
 _HEAD = re.compile(r"\.(?P<kind>func|entry)\s*(?:\((?P<result>[^)]*)\))?\s*(?P<name>[\w$]+)\s*(?:\((?P<given>[^)]*)\))?[^;{}]*\{")
 _PARAMETER = re.compile(r"\.param\s+(?:\.align\s+\d+\s+)?\.[bsuf](\d+)\s+([\w$]+)(?:\[(\d+)\])?")

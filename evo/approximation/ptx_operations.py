@@ -13,7 +13,7 @@ import numpy as np
 from evo.approximation.traced import instruction
 from evo.instructions import shipped_instruction_set
 
-Values = Any  # unsigned words of 16, 32 or 64 bits, or truths: an array, what stands for one in a trace, or one number
+Values = Any  # unsigned words of 16, 32 or 64 bits, or truths: an array, a traced one, or one number
 
 
 def _mask(count: Values) -> Values:

@@ -338,7 +338,7 @@ class Run:
         target, source = words[-2:]
         values, modifiers = self._read(operand, source, may_be_wider=True), {*words[1:-2]}
         if target in ("f16", "f32") and _INTEGER.fullmatch(source) and modifiers == {"rn"}:
-            number = values.astype(np.float32)  # what rounds here is infinite as f16
+            number = values.astype(np.float32)  # numbers that round here are infinite as f16
             return number if target == "f32" else instruction("f16x2_of_f32", np.uint32(0), number.view(_WORD))
         if source == "f16":
             values, source = instruction("f32_of_f16", values.astype(_WORD)).view(np.float32), "f32"

@@ -59,7 +59,7 @@ def _rounded(v: Any, form: Format, how: Callable[[Any], Any] = np.rint) -> Any: 
 
 def _odd_sum(a: Any, b: Any) -> Any:  # rounded to odd
     total = np.asarray(a + b)
-    rest = (a - (total - (part := total - a))) + (b - part)  # what is missing, exactly
+    rest = (a - (total - (part := total - a))) + (b - part)  # the rounding error, exactly
     is_moved = (total.view(np.uint64) % 2 == 0) & np.isfinite(total) & (rest != 0.0)
     return np.where(is_moved, np.nextafter(total, np.copysign(np.inf, rest)), total)
 

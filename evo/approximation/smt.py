@@ -24,7 +24,7 @@ from evo.native.ptx_vm import VirtualMachine
 from evo.native.stack_ptx import Lowered, NodeKind
 
 SOLVED = "every input, by a solver"
-_NUM_COMPARED = 64  # inputs at which meanings are compared with what is computed
+_NUM_COMPARED = 64  # inputs at which the semantics are compared with computed results
 _MOST_ENTRIES = 256  # of a table
 
 _OPERATIONS = {

@@ -148,7 +148,7 @@ def _two_functions(seen: Words) -> tuple[int, int] | None:
         for function in range(16)
     ]
     often = sorted(range(16), key=lambda function: -fits[function].bit_count())
-    for first in often:  # which bits take that the sample does not tell
+    for first in often:  # for bits that the sample does not determine
         for second in [first, *often]:
             if fits[first] | fits[second] == 0xFFFFFFFF:
                 table = sum(((second if k & 1 else first) >> (k >> 1) & 1) << k for k in range(8))

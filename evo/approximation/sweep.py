@@ -31,13 +31,13 @@ from evo.storage.files import write_atomically
 
 PART = 1 << 17  # numbers of a part: the arrays of one fit a core's second-level cache
 BLOCK, GROUP = 64, 8  # neighbours that one interval stands for: a block, and of a block that may be worse, each group
-KEPT_BYTES = 31 << 20  # just below the largest threshold that glibc learns from what is freed
+KEPT_BYTES = 31 << 20  # just below the largest threshold that glibc learns from freed blocks
 MOST_KEPT = 0.5  # of the blocks; beyond, each input is looked at
 NUM_SAMPLES = 2048  # groups that a sweep of several parts begins with
 SAVE_S = 5.0
 Kind = Literal["ulp", "absolute", "relative"]  # of errors
 KINDS: tuple[Kind, ...] = ("ulp", "absolute", "relative")
-_CLEAR = 0.98  # of a largest error: what the doubt about the function's values may leave of it
+_CLEAR = 0.98  # of a largest error: the least share that is certain despite the doubt about the function's values
 _TABLE_ULPS = 2.0**-28  # which values in tables and their comparison may add to the polynomials' error
 _LEAST = np.float32(2.0**-149)
 _SIGNS: dict[Literal["odd", "even"], float] = {"odd": -1.0, "even": 1.0}
@@ -158,7 +158,7 @@ class Sweep:
         result, number = _restored(state)
         total = self._last - self._first + 1
         saved_s = time.monotonic()
-        np.empty(KEPT_BYTES, np.uint8)  # and freed: from now on malloc keeps what parts free, and pages need not be cleared again
+        np.empty(KEPT_BYTES, np.uint8)  # and freed: from now on malloc keeps freed blocks, and pages need not be cleared again
         with ThreadPoolExecutor(self._num_threads) as threads:
             ahead = 4 * self._num_threads
             waiting = [threads.submit(self._part, part, result.gpu.errors) for part in self._parts[number : number + ahead]]

@@ -39,7 +39,7 @@ from evo.native.ptx_vm import VirtualMachine
 _Wrap = Callable[[Any], Any]  # makes a node of one that gives an earlier goal
 NUM_POINTS, NUM_CHECKED = 128, 1 << 16
 NUM_ROUNDS, NUM_ALONE, MOST_DEPTH = 12, 2, 2  # NUM_ALONE: rounds in which a solution comes before the function's own graph
-MOST_BYTES, MOST_PAIRED, MOST_OF_LOGIC = 500, 400, 260  # of rows, by what is done with them
+MOST_BYTES, MOST_PAIRED, MOST_OF_LOGIC = 500, 400, 260  # of rows, by their use
 MOST_GOALS, MOST_THOROUGH, MOST_SOLUTIONS, MOST_OF_SOLVER = 300, 25, 64, 32
 LEAST_COST, PAIR_COST, SLACK = 1.0, 2.0, 2.0  # issue slots: of an instruction, of one of integers, above the cheapest solution
 MOST_WIDE, MOST_GIVEN, MOST_OF_THREE, MOST_OF_NUMBERS = 10, 16, 4, 10

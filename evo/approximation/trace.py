@@ -40,7 +40,7 @@ from evo.approximation.traced import (
 )
 
 _LOCK = RLock()  # of modules that are changed for a time
-# Functions that only move elements, also those of lists of arrays.
+# Functions that only move elements, also of lists of arrays.
 _MOVES = (
     "concatenate stack hstack vstack dstack column_stack block reshape ravel transpose swapaxes moveaxis expand_dims squeeze "
     "atleast_1d atleast_2d broadcast_to broadcast_arrays split array_split hsplit vsplit tile repeat roll flip fliplr flipud "

@@ -18,7 +18,7 @@ from evo.approximation.word_machine import apply
 
 MOST_FIRST, MOST_ROWS, MOST_SHIFTED, MOST_SMALL = 700, 80_000, 1500, 600
 _MOST_PAIRS, _MOST_OF_SOLVER, _MOST_SAME, _MOST_OF_BYTES = 40, 24, 3, 150
-_MOST_OF_BIT, _MOST_COST = 4, 6  # a number; issue slots of a row that others are made of
+_MOST_OF_BIT, _MOST_COST = 4, 6  # a number; issue slots of a row that other rows use
 _FEW = 12  # points that filter rows first
 _MULTIPLIER = 0x9E3779B97F4A7C15
 _BITS = [m * r for r, ms in ((0x01010101, (1, 0x0F, 0x7F, 0x80, 0xFE)), (0x00010001, (1, 0xFF, 0x7FFF, 0x8000))) for m in ms]

@@ -234,7 +234,7 @@ class SymbolicDynamics(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             return slopes
 
         with np.errstate(all="ignore"), warnings.catch_warnings(), suppress(_LeavesError):
-            warnings.simplefilter("ignore")  # LSODA's, of what it cannot integrate
+            warnings.simplefilter("ignore")  # LSODA's, about laws that it cannot integrate
             for row in range(1, len(times)):
                 num_calls = 0
                 span = times[row - 1], times[row]

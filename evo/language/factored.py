@@ -15,7 +15,7 @@ from evo.native.stack_ptx import NodeKind
 MAX_TERMS, MAX_PARTS = 24, 96  # of a sum, and while it is multiplied out; a value with more is taken as it is
 DIVISIONS = ("div", "rcp")
 MAX_POWER = 8  # of a logarithm's operand
-NOTHING = 1e-12  # of the largest number that is added up: what cancels
+NOTHING = 1e-12  # of the largest addend: smaller sums count as 0
 
 # (atom, power), sorted: an atom is a node, or a sum or power of 2 by its number behind all nodes
 Monomial = tuple[tuple[int, int], ...]

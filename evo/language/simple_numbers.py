@@ -23,7 +23,7 @@ HARMLESS = 0.5  # deviations that a number may be off without being meant
 CHANCE_BITS = 2.0  # more than a value has, in a number that is likelier than those of more digits
 F32_STEP, F64_STEP = 2.0**-24, 2.0**-51  # relative, by which rounding changes a number at most; of f64, a few times
 
-# By what SymPy reads behind a fraction.
+# By SymPy's text of the factor, behind a fraction.
 _FACTORS = {
     "*pi": math.pi,
     "/pi": 1.0 / math.pi,

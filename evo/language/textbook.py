@@ -361,7 +361,7 @@ class _Writer:
             return self._apply("exp(a)", self.form(exponent))
         costs = [min(map(self._number_cost, (value, 1.0 / value))) for value in (number, number / LN_2, number / LN_10)]
         costs = [costs[0], costs[1] + 1.0, costs[2] + 1.5]
-        for unit in (1.0, 10.0):  # 2.1**(x/10), of what grows so in ten degrees
+        for unit in (1.0, 10.0):  # 2.1**(x/10), growth per ten degrees
             base = self._plain(math.exp(unit * number)) if unit * abs(number) < LARGEST_EXPONENT else 0.0
             if base and self._cost(base) + 2.0 < min(costs) and self._cost(base) + 2.0 <= MOST_DIGITS:
                 return self._apply("pow(a, b)", self._number(base), self._product((1.0 / unit, factors)))

@@ -79,7 +79,7 @@ class SymbolicClassifier(ClassifierMixin, SearchParameters):  # type: ignore[mis
         self.classes_ = np.unique(labels if weights is None else labels[weights > 0])
         if len(self.classes_) < 2:
             raise ValueError("y has one class; SymbolicClassifier needs at least 2")
-        codes = np.searchsorted(self.classes_, labels)  # of rows of weight 0, which do not count, perhaps another's
+        codes = np.searchsorted(self.classes_, labels)  # rows of weight 0 may get any; they do not count
         positives = [1] if len(self.classes_) == 2 else range(len(self.classes_))
         parameters = self.get_params(deep=False) | {"loss": self.loss or LOGISTIC, "output": None}
         del parameters["class_weight"]

@@ -56,7 +56,7 @@ def symbol_names(names: Mapping[str, str]) -> dict[str, str]:
     Args:
         names: input -> the user's name of it.
     """
-    from evo.language.printer import identifier  # loads what tasks need not
+    from evo.language.printer import identifier  # loaded only if needed
 
     symbols = {
         name: user_name for name, user_name in names.items() if user_name.isidentifier() and not keyword.iskeyword(user_name)

@@ -23,10 +23,10 @@ MOST_EXPONENT = 100.0  # of a power of two
 NUM_REFINED, NUM_KEPT = 16, 4  # formulas of a model; that are handed over
 DIGITS = 9  # of exponents
 LEAST_PIVOT = 1e-300  # of a triangle, so that it has an inverse
-DUST = 1e-5  # of the largest term: what is smaller makes up for rounding
+DUST = 1e-5  # of the largest term: smaller ones only compensate rounding
 Model = tuple[tuple[int, int], ...]  # powers of y and f in the terms beside 1
 _MODELS: tuple[Model, ...] = (((0, 1),), ((0, 1), (0, 2)), ((0, 1), (1, 1)))
-_RATES = np.exp2(np.linspace(-1.0, 6.0, 15))  # doublings over the range of what an exponential is of
+_RATES = np.exp2(np.linspace(-1.0, 6.0, 15))  # doublings over the range of an exponential's argument
 
 
 def curves(columns: dict[str, Row], target: Row, weights: Row | None = None) -> list[str]:

@@ -10,7 +10,7 @@ from evo.language.functions import named_functions
 
 FUNCTIONS = named_functions()
 OWN_WEIGHT = 2.0  # of a function that the user defines, which the law is likely to have
-SEPARATOR_WEIGHT = 0.1  # of what divides programs into functions, relative to all else
+SEPARATOR_WEIGHT = 0.1  # of words that divide programs into functions, relative to all others
 DEFAULT_FUNCTIONS = ("add", "sub", "mul", "div", "rcp", "sin", "cos", "exp2", "log2", "sqrt")
 
 VOCABULARY: dict[str, Any] = {
@@ -35,7 +35,7 @@ SEARCH: dict[str, Any] = {
     "archive": {"type": "GridArchive", "dims": [48, 16]},
     "batch_size": 512,
     "initial": {"num_programs": 1024, "min_length": 8, "max_length": 32},
-    "starts": {"count": 6, "generations": 60},  # a search finds a law soon, or stays with what led it elsewhere
+    "starts": {"count": 6, "generations": 60},  # a search finds a law soon, or is stuck
     "parents": [1.0, 0.3, 0.1],
     "combination": 0.05,
     "variation": {

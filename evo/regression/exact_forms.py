@@ -21,10 +21,10 @@ Row = NDArray[np.float64]  # a number for each point
 
 MAX_ROWS = 2048  # that forms are compared at, and numbers refined by
 MAX_STEPS, MAX_NUMBERS = 8, 12  # of Gauss and Newton; that are refined
-CUTS = (1e-13, 1e-9)  # of singular values: the second for numbers that say the same, as in a*(b*x + c*y)
+CUTS = (1e-13, 1e-9)  # of singular values: the second for redundant numbers, as in a*(b*x + c*y)
 ALIKE = 1e-9  # of values, relative: of the same formula
 NEARLY, EXACT = 1e-9, 1e-20  # of the target's variance: errors of a formula that may become exact, and of an exact one
-DUST = 1e-4  # of the largest target, which a number changes at most if it may be none
+DUST = 1e-4  # of the largest target: a number that changes less may be left out
 LOST = 16.0  # times the squares that rounding leaves
 DIGITS = (1e-7, 1e-8, 1e-9, 1e-10, 1e-11, 1e-12, 1e-13, 1e-14)  # relative errors of numbers, the greatest that is possible counts
 

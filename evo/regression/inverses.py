@@ -91,7 +91,7 @@ def inverses(
     """
     rows = spread_rows(len(target), MAX_ROWS)
     y = target[rows] / np.abs(target).max()
-    if not np.ptp(y):  # what differs lies between these rows
+    if not np.ptp(y):  # all differences lie between these rows
         return []
     weights = np.ones(len(y)) if weights is None else weights[rows] / weights.max()
     with np.errstate(all="ignore"):

@@ -34,8 +34,8 @@ NAMED: dict[str, tuple[str, float, float, float]] = {
     "poisson": ("prediction - target*log(prediction)", 0.0, 0.0, 0.0),
 }
 VARIABLES = ("prediction", "target", "weight")
-FIRST_ERROR = 0.3  # deviations of a target that errors are told apart by at first
-LEAST_ERROR = 1e-6  # and in the end: float32 says little of smaller ones
+FIRST_ERROR = 0.3  # resolution of errors at first, in deviations of a target
+LEAST_ERROR = 1e-6  # and in the end: float32 hardly resolves smaller ones
 PROBED = 1e-4  # deviations: errors by which a loss's degree is measured
 MOST_DEGREE = 8.0
 NUM_STARTS, START_STEPS = 65, 60

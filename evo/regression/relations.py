@@ -164,7 +164,7 @@ class _System:
         best = int(np.argmin(np.nan_to_num(left, nan=np.inf)))
         text = summed(above)
         if self.kind.is_quotient and below:
-            is_one = bool(abs(rest) > 1e-7 * np.abs(d).max())  # what the denominator begins with, once divided by it
+            is_one = bool(abs(rest) > 1e-7 * np.abs(d).max())  # the denominator's constant, after division by it
             unit = rest if is_one else below[0][1]
             text = summed([(name, number / unit) for name, number in above])
             text = f"({text})/({summed([('', 1.0)] * is_one + [(name, -number / unit) for name, number in below])})"

@@ -24,7 +24,7 @@ FIRST_SHARE_LOG2, FEWEST = 5, 1024  # of most rows, those that a search begins w
 MAX_REPEATED = 4  # times the rows: integer weights repeat rows up to here, beyond they are factors
 FILL = ", or fill them, such as by scikit-learn's SimpleImputer"
 UNNAMED = re.compile(r"|Unnamed: \d+")  # as pandas writes and reads an index
-NUM_TREES, TREE_DEPTH = 100, 3  # that say which columns tell most
+NUM_TREES, TREE_DEPTH = 100, 3  # that rank columns
 
 
 def numbers_of(table: Any, known: Sequence[str] | None = None) -> Any:

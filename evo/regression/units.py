@@ -35,7 +35,7 @@ Powers = tuple[Fraction, ...]  # exponents of the inputs
 
 BASE_UNITS = ("m", "kg", "s", "A", "K", "mol", "cd")
 NONE: Dimension = (Fraction(0),) * len(BASE_UNITS)
-# Names of each unit, and what it is. Names count before prefixes: `min` is a minute.
+# Names of each unit, and its definition. Names count before prefixes: `min` is a minute.
 _UNITS = {
     "m meter metre": "m",
     "g gram t tonne": "kg",
