@@ -19,7 +19,7 @@ import numpy as np
 
 from evo.approximation.formats import Format
 from evo.approximation.functions import Function
-from evo.approximation.sweep import Found, Sweep
+from evo.approximation.sweep import Sweep, SweepResult
 from evo.instructions import open_instruction_set
 from evo.kernel import nvrtc
 from evo.language.program import Language, parse_program
@@ -304,6 +304,6 @@ class RivalSweep(Sweep):
         return self._form.round(self._rival.results(np.ascontiguousarray(x)))
 
 
-def swept(rival: Rival, function: Function, form: Format, interval: tuple[float, float]) -> Found:
+def swept(rival: Rival, function: Function, form: Format, interval: tuple[float, float]) -> SweepResult:
     """A rival's errors over each number of an interval."""
     return RivalSweep(rival, function, form, interval).run()

@@ -21,7 +21,7 @@ from evo.approximation.formats import FORMATS, Format
 from evo.approximation.functions import CHARACTERS, MAX_CHARACTERS, RIGOROUS, Function, is_code, shortened
 from evo.approximation.process import sources
 from evo.approximation.ptx_function import is_file
-from evo.approximation.sweep import KINDS, Found, Kind, Sweep, Worst
+from evo.approximation.sweep import KINDS, Kind, Sweep, SweepResult, Worst
 from evo.errors import UserError, located, plural
 from evo.evaluate.slots import slots_of
 from evo.instructions import HALVES, SHIPPED, open_instruction_set
@@ -219,7 +219,9 @@ def certified(
     )
 
 
-def _errors(function: Function, form: Format, sweep: Sweep, result: Found, worst: Worst, *, is_cpu: bool) -> dict[Kind, Error]:
+def _errors(
+    function: Function, form: Format, sweep: Sweep, result: SweepResult, worst: Worst, *, is_cpu: bool
+) -> dict[Kind, Error]:
     errors: dict[Kind, Error] = {}
     doubt = result.reference_ulps
     ulp_of_largest = float(form.ulp(np.array([result.largest]))[0])

@@ -15,7 +15,7 @@ import numpy as np
 
 from evo.approximation.solvers import Goal, Words
 
-Places = list[tuple[int, int] | None]  # of each bit of a word, the input and the bit of it that is there; None: any, or 0
+Sources = list[tuple[int, int] | None]  # of each bit of a word, its input and bit of that; None: any, or 0
 _STEPS = (16, 8, 4, 2, 1)
 _SIGNS, _MOST_MOVED, _MOST_SPLIT = (0x80808080, 0x80008000, 0x80000000), 64, 2  # bits; solutions of those that only move
 _STEP_COST, _LEAST_REDUNDANT = 4.0, 16  # issue slots of a shift and a lop3; points beyond the unknowns of a system
@@ -35,12 +35,12 @@ def permutations(known: Any, goal: Goal) -> Iterator[Any]:
         yield from _spread(inputs[0][0], wanted)
 
 
-def _wanted(inputs: list[tuple[Any, Words]], goal: Goal) -> Places | None:
+def _wanted(inputs: list[tuple[Any, Words]], goal: Goal) -> Sources | None:
     """Source of each bit; None: not all of them are bits of inputs, or there is but one distance."""
     shifts = np.arange(32, dtype=np.uint32)[:, None]
     bits, care = goal.values >> shifts & np.uint32(1), goal.care >> shifts & np.uint32(1)
     sources = np.concatenate([words >> shifts & np.uint32(1) for _, words in inputs])
-    origins: Places = []
+    origins: Sources = []
     for k in range(32):
         if not (bits[k] & care[k]).any():
             origins.append(None)
@@ -91,7 +91,7 @@ def with_signs(mask: int, node: Any, base: Any) -> Any:
     return ("lop3_d8", base, node, mask)  # c ? b : a
 
 
-def _starts(known: Any, inputs: list[tuple[Any, Words]]) -> Iterator[tuple[Any, Places]]:
+def _starts(known: Any, inputs: list[tuple[Any, Words]]) -> Iterator[tuple[Any, Sources]]:
     """Words to begin with: inputs, and bytes of two of them."""
     for i, (node, _) in enumerate(inputs):
         yield node, [(i, j) for j in range(32)]
@@ -104,7 +104,7 @@ def _starts(known: Any, inputs: list[tuple[Any, Words]]) -> Iterator[tuple[Any, 
             yield ("prmt", a, b, selector), [(source, first + k) for source, first in chosen for k in range(8)]
 
 
-def _exchanged(node: Any, sources: Places, wanted: Places, steps: tuple[int, ...]) -> Any:
+def _exchanged(node: Any, sources: Sources, wanted: Sources, steps: tuple[int, ...]) -> Any:
     """The wanted word by exchanges of bits; None: these steps do not lead there."""
     goals: dict[tuple[int, int], int] = {source: k for k, source in enumerate(wanted) if source}
     for step in steps:
@@ -129,7 +129,7 @@ def _exchanged(node: Any, sources: Places, wanted: Places, steps: tuple[int, ...
     return node if zero == 0xFFFFFFFF else ("lop3_c0", node, zero, 0)
 
 
-def _spread(node: Any, wanted: Places) -> Iterator[Any]:
+def _spread(node: Any, wanted: Sources) -> Iterator[Any]:
     """Bits in their order, with gaps or without: each step moves a masked copy of the bits that have so far to go.
 
     Where bits would meet, a product moves them: it adds them at the new position and subtracts them at the old one.

@@ -47,7 +47,7 @@ def _saturated(a: Values, b: Values) -> Values:
     return limited(a.view(np.int32).astype(np.int64) + b.view(np.int32), np.int32).view(np.uint32)
 
 
-def _place_from_above(a: Values) -> Values:
+def _position_from_above(a: Values) -> Values:
     position = instruction("bfind", a)
     return np.where(a == 0, position, np.uint32(31) - position)
 
@@ -86,7 +86,7 @@ WORDS: dict[str, Callable[..., Values]] = {
     "bfe.s32": _signed_bfe,
     "bfi.b32": _bfi,
     "clz.b32": lambda a: np.uint32(31) - instruction("bfind", a),
-    "bfind.shiftamt.u32": _place_from_above,
+    "bfind.shiftamt.u32": _position_from_above,
     "add.sat.s32": _saturated,
     "cvt.rn.f16.f32": lambda a: instruction("f16x2_of_f32", np.uint32(0), a),
     "cvt.rn.bf16.f32": lambda a: instruction("bf16x2_of_f32", np.uint32(0), a),

@@ -58,7 +58,7 @@ class Worst:
 
 
 @dataclass
-class Found:
+class SweepResult:
     """Result of a sweep.
 
     cpu: by the arithmetic of the CPU, as large as the doubt about the function's values allows; clear: as small. gpu: by the
@@ -81,7 +81,7 @@ class Found:
     is_open: bool = False
     last: tuple[float, float] = (math.nan, math.nan)
 
-    def join(self, part: Found, first: tuple[float, float]) -> None:
+    def join(self, part: SweepResult, first: tuple[float, float]) -> None:
         """Joins the part that follows, which begins with this result and value."""
         self.num_inputs += part.num_inputs
         for name in ("cpu", "clear", "gpu"):
@@ -148,7 +148,7 @@ class Sweep:
         rounded: NDArray[np.float32] = self._form.round(outputs[0, 0])
         return rounded
 
-    def run(self, state: Path | None = None, progress: Callable[[int, int], None] = lambda _, __: None) -> Found:
+    def run(self, state: Path | None = None, progress: Callable[[int, int], None] = lambda _, __: None) -> SweepResult:
         """Sweeps.
 
         Args:
@@ -176,13 +176,13 @@ class Sweep:
             state.unlink(missing_ok=True)
         return result
 
-    def _part(self, keys: tuple[int, int], before: list[float]) -> tuple[Found, tuple[float, float]]:
+    def _part(self, keys: tuple[int, int], before: list[float]) -> tuple[SweepResult, tuple[float, float]]:
         """before: the largest errors on any GPU of inputs that come before."""
         check_float_mode()  # in the thread that computes
         x = self._numbers(*keys)
         exact, bound = self._pieces.exact(keys[0], x)
         y = self.results(x)
-        result = Found(len(x), reference_ulps=bound + _TABLE_ULPS, largest=max(float(exact.max()), -float(exact.min())))
+        result = SweepResult(len(x), reference_ulps=bound + _TABLE_ULPS, largest=max(float(exact.max()), -float(exact.min())))
         result.is_open = self._products is not None and self._products.may_be_flushed(x)
         self._take(result, x, y, exact, before)
         if keys[0] == 0:
@@ -196,7 +196,7 @@ class Sweep:
         return result, (float(y[0]), float(exact[0]))
 
     def _take(
-        self, result: Found, x: NDArray[np.float32], y: NDArray[np.float32], exact: NDArray[np.float64], before: list[float]
+        self, result: SweepResult, x: NDArray[np.float32], y: NDArray[np.float32], exact: NDArray[np.float64], before: list[float]
     ) -> None:
         errors, at, (nans, signs, falls) = self._pieces.compare(y, exact)
         result.cpu.take(errors, x[at].tolist())
@@ -264,12 +264,12 @@ def symmetry_of(function: Function, form: Format, first: int, last: int) -> Lite
     return "none"
 
 
-def _restored(state: Path | None) -> tuple[Found, int]:
+def _restored(state: Path | None) -> tuple[SweepResult, int]:
     """Restore the kept state and the number of the next part."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         if state:
             kept = json.loads(state.read_text())
             values = kept["found"]
             worst = {name: Worst(**values.pop(name)) for name in ("cpu", "clear", "gpu")}
-            return Found(**{**values, **worst, "last": tuple(values["last"])}), int(kept["parts"])
-    return Found(), 0
+            return SweepResult(**{**values, **worst, "last": tuple(values["last"])}), int(kept["parts"])
+    return SweepResult(), 0

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.regression.guesses import least
-from evo.regression.relations import LEAST, NEAR, monomials, some_rows, summed
+from evo.regression.relations import LEAST, NEAR, monomials, sampled_rows, summed
 from evo.regression.terms import Row, products
 
 MAX_ROWS, MAX_INPUTS = 64, 6  # that are looked at
@@ -35,7 +35,7 @@ def curves(columns: dict[str, Row], target: Row, weights: Row | None = None) -> 
     """
     if len(columns) > MAX_INPUTS:
         return []
-    inputs, y, root = some_rows(columns, target, weights, MAX_ROWS)
+    inputs, y, root = sampled_rows(columns, target, weights, MAX_ROWS)
     if not np.ptp(y):
         return []
     with np.errstate(all="ignore"):

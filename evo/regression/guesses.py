@@ -102,7 +102,7 @@ def _most_telling(inputs: dict[str, Row], y: Row, most: int) -> dict[str, Row]:
 def _modulated(inputs: dict[str, Row], y: Row, root: Row) -> list[str]:
     """The best sums of inputs, exponentials or waves of one input, and products of both, at the rate with the least error."""
     step = -(-len(y) // MAX_SCANNED)
-    sampled, some_y, some_root = {name: x[::step] for name, x in inputs.items()}, y[::step], root[::step]
+    sampled, sampled_y, sampled_root = {name: x[::step] for name, x in inputs.items()}, y[::step], root[::step]
     candidates: list[tuple[float, str, tuple[str, ...], float]] = []
     for name, x in inputs.items():
         span, farthest = float(np.ptp(x)), float(np.abs(x).max())
@@ -112,12 +112,12 @@ def _modulated(inputs: dict[str, Row], y: Row, root: Row) -> list[str]:
             tried = rates / span
             if kinds == ("exp2",):
                 tried = tried[np.abs(tried) * farthest < MOST_EXPONENT]
-            left = partial(_left, sampled, name, kinds, y=some_y, root=some_root)
+            left = partial(_left, sampled, name, kinds, y=sampled_y, root=sampled_root)
             if len(tried):
                 best = int(np.argmin(left(tried)))
                 rate = least(left, tried[max(best - 1, 0)], tried[min(best + 1, len(tried) - 1)])
                 candidates.append((float(left(np.array([rate]))[0]), name, kinds, rate))
-    total = np.sum((some_root * (some_y - np.average(some_y, weights=some_root**2))) ** 2)
+    total = np.sum((sampled_root * (sampled_y - np.average(sampled_y, weights=sampled_root**2))) ** 2)
     left_over, name, kinds, rate = min(candidates, default=(math.inf, "", (), 0.0))
     return _sums(_LINKS[0], _products(inputs, name, kinds, rate), y, root, MAX_TERMS) if left_over < MOST_LEFT * total else []
 

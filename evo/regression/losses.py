@@ -108,7 +108,7 @@ class TargetLoss:
             self._graphs.append(Dag(slope.nodes, slope.results[:1]))
         self.is_of_errors = bool((self._at(0, target) == 0.0).all())
         deviation = float(target.std()) or 1.0
-        self._told_apart = FIRST_ERROR * deviation, max(LEAST_ERROR * deviation, float(np.finfo(np.float32).tiny))
+        self._resolution = FIRST_ERROR * deviation, max(LEAST_ERROR * deviation, float(np.finfo(np.float32).tiny))
         moved = evaluate(self._graphs[0], [target + 2.0 * deviation, target + deviation, self._weights])[0]
         self.moves = self.is_of_errors and np.allclose(moved, self._at(0, target + deviation), rtol=1e-9)
         self.constant = self.of_rows(spread(len(target), MANY)).best_constant(deviation)
@@ -130,7 +130,7 @@ class TargetLoss:
         outputs = ("loss", "slope", "curvature")[: len(results)]
         words = words_of(builder.graph(*results), VARIABLES, outputs)
         lowering = language(VARIABLES, outputs).lowering
-        return PointLoss(lowering, words, np.float32(self.constant).item(), self.is_of_errors, *self._told_apart)
+        return PointLoss(lowering, words, np.float32(self.constant).item(), self.is_of_errors, *self._resolution)
 
     def mean(self, predictions: Row) -> float:
         """The mean loss, `(num_points,)` each a prediction."""
@@ -146,9 +146,9 @@ class TargetLoss:
 
     def polished(self, values: Row, offset: float, scale: float) -> tuple[float, float]:
         """Offset and scale of values, finite, with the least loss, from those nearby."""
-        least, least_error = self.mean(offset + scale * values), self._told_apart[0]
+        least, least_error = self.mean(offset + scale * values), self._resolution[0]
         for _ in range(POLISHED):
-            least_error = max(least_error * CLOSER, self._told_apart[1])
+            least_error = max(least_error * CLOSER, self._resolution[1])
             response, weights = self.working(offset + scale * values, least_error)
             total = weights.sum()
             if not (np.isfinite(response).all() and 0.0 < total < np.inf):
@@ -166,11 +166,11 @@ class TargetLoss:
         """Targets and weights of a weighted least-squares fit along which the loss falls.
 
         Args:
-            least_error: that errors are told apart by.
+            least_error: smaller errors count as this size.
         """
         slope = self._at(1, predictions)
         if self.is_of_errors:
-            curvature = np.abs(slope) / np.maximum(np.abs(predictions - self._target), max(least_error, self._told_apart[1]))
+            curvature = np.abs(slope) / np.maximum(np.abs(predictions - self._target), max(least_error, self._resolution[1]))
         else:
             curvature = self._at(2, predictions)
         curvature = np.where(curvature > 0.0, curvature, 0.0)

@@ -81,7 +81,7 @@ def relations(columns: dict[str, Row], target: Row, weights: Row | None = None) 
     """
     if len(columns) > MAX_INPUTS:
         return []
-    inputs, y, root = some_rows(columns, target, weights, MAX_ROWS)
+    inputs, y, root = sampled_rows(columns, target, weights, MAX_ROWS)
     if not np.ptp(y):
         return []
     y = -y if (y < 0.0).all() else y
@@ -92,7 +92,7 @@ def relations(columns: dict[str, Row], target: Row, weights: Row | None = None) 
     return [text for _, text in formulas[:NUM_KEPT]]
 
 
-def some_rows(columns: dict[str, Row], target: Row, weights: Row | None, most: int) -> tuple[dict[str, Row], Row, Row]:
+def sampled_rows(columns: dict[str, Row], target: Row, weights: Row | None, most: int) -> tuple[dict[str, Row], Row, Row]:
     """Rows spread evenly: of the columns, of the target over its largest size, and roots of the weights over theirs."""
     rows = spread_rows(len(target), most)
     root = np.ones(len(rows)) if weights is None else np.sqrt(weights[rows] / weights.max())
