@@ -38,10 +38,11 @@ def test_a_worker_offers_itself_and_answers_with_the_cubin_that_this_process_mak
 )
 def test_a_failure_is_told_with_its_reason(played_run, start_worker, bad_request, monkeypatch, function, reason):
     monkeypatch.setattr(farm_worker, "compile_request", function)
-    start_worker(played_run.address)
+    worker = start_worker(played_run.address).worker
     played_run.takes(compile_s=3.0)
     played_run.sends(1, bad_request)
     assert played_run.hears("answer") == ("answer", 1, reason, 0.0, 0.0, b"")
+    assert (worker.status.requests, worker.status.programs, worker.status.failures) == (1, 1, 1)
 
 
 @pytest.mark.parametrize("how", ["cancel", "bye", "welcome"])
