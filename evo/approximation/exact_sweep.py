@@ -28,8 +28,8 @@ from evo.approximation.dependence import UNKNOWN, Bits, of_program, of_terms
 from evo.approximation.graph import Term, as_word, conjuncts, evaluate
 from evo.approximation.process import check_float_mode, sources
 from evo.approximation.samples import drawn, sample, special_words
-from evo.approximation.trace import trace
-from evo.approximation.traced import UntraceableError
+from evo.approximation.trace import trace, words_in
+from evo.approximation.traced import UntraceableError, refusing
 from evo.errors import UserError
 from evo.language.program import Language, format_program
 from evo.native.ptx_vm import VirtualMachine
@@ -45,6 +45,7 @@ NUM_MIXED = 1 << 20  # inputs of all bits that a proof in parts is checked at
 SAVE_S = 5.0
 _TRACED = 1 << 11  # inputs at which a function's graph is compared with it
 _REFERENCES = 1 << 12
+_LENGTHS = (1, 2, 8, 16, 1031, 1 << 14)  # of arrays at which graphs are compared with functions
 Progress = Callable[[int, int], None]
 
 
@@ -97,11 +98,32 @@ def traced(function: ExactFunction) -> tuple[list[Term], list[Term]]:
     if wide := [result.dtype for result in results if result.width > 32]:
         raise UntraceableError(f"it gives {wide[0]}, which may be above 32 bits somewhere")
     outputs = [as_word(result) for result in results]
+    _check_at_own_numbers(function, outputs)
     if not function.condition.text:
         return outputs, []
     names = function.inputs
     [condition] = trace(lambda *words: function.condition.value(dict(zip(names, words, strict=True))), words)
     return outputs, conjuncts(condition)
+
+
+def _check_at_own_numbers(function: ExactFunction, outputs: list[Term]) -> None:
+    """Compare a graph with its function at words that the function's code has, in arrays of other lengths than it was traced at.
+
+    A function that asks for types or lengths may take another way there. Raises UntraceableError: they differ.
+    """
+    numbers = words_in(function.call)
+    for length in _LENGTHS:
+        words = [numbers[drawn(8 * length, length, k, 32) % len(numbers)] for k in range(len(function.inputs))]
+        words = [column & np.uint32((1 << width) - 1) for column, width in zip(words, function.widths, strict=True)]
+        keep = np.flatnonzero(function.condition(*words))[:length]
+        words = [np.ascontiguousarray(column[keep]) for column in words]
+        if not len(keep):
+            continue
+        with refusing(), np.errstate(all="ignore"):
+            results, expected = evaluate(outputs, function.arguments(words)), function(*words)
+        for result, one, care in zip(results, expected, function.care, strict=True):
+            if ((result ^ one) & np.uint32(care)).any():
+                raise UntraceableError("its results at numbers of its code differ from those of its operations")
 
 
 def parts_of(language: Language, words: NDArray[np.uint64], function: ExactFunction) -> list[Part]:

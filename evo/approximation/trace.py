@@ -8,7 +8,7 @@ and the function's view of its modules. Slightly long: NumPy has many names for 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from threading import RLock
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -68,6 +68,9 @@ def _select(conditions: Sequence[Any], values: Sequence[Any], default: Any = 0) 
     select: Any = np.select
     kind = select(*samples, sample_of(default)).dtype
     result = as_kind(default, kind)
+    for operand in (*conditions, *values):
+        if type(operand) is Traced:
+            _in_order(operand)
     for condition, value in reversed([*zip(conditions, values, strict=True)]):
         result = _where(condition, as_kind(value, kind), result)
     return result  # type: ignore[no-any-return]
@@ -136,7 +139,7 @@ FUNCTIONS[np.dot] = dot
 
 @_implements(np.full_like)
 def _full_like(array: Any, fill_value: Any, dtype: Any = None) -> Traced:
-    return _filled(array.shape, fill_value, array.dtype if dtype is None else dtype)
+    return _filled(_in_order(array).shape, fill_value, array.dtype if dtype is None else dtype)
 
 
 @_implements(np.zeros_like)
@@ -168,7 +171,14 @@ def _undefined(array: Traced) -> Traced:
 
 @_implements(np.copy)
 def _copy(array: Any) -> Traced:
-    return array.copy()  # type: ignore[no-any-return]
+    return Traced(np.copy(array.terms), np.copy(array.sample), array.mask)  # in the order of its memory, other than the method
+
+
+def _in_order(array: Any) -> Any:
+    """An array whose elements lie in memory in the order of its axes, as in an array like it."""
+    if not array.sample.flags.c_contiguous:
+        raise UntraceableError("it makes an array like one whose elements have another order in memory")
+    return array
 
 
 class _Table(np.ndarray):
@@ -199,7 +209,7 @@ def _as_table(value: Any) -> Any:
 
 def _type_of(value: Any, *more: Any) -> Any:
     kind = type(value, *more)
-    return np.ndarray if kind in (Traced, _Table) else kind
+    return value.__class__ if kind is Traced else np.ndarray if kind is _Table else kind
 
 
 def _length_of(value: Any) -> Any:
@@ -222,7 +232,9 @@ class _Kind:
     def __call__(self, *values: Any) -> Any:
         if any(type(value) is Length for value in values):
             raise UntraceableError("it depends on how many points there are")
-        return values[0].astype(self._kind) if values and type(values[0]) is Traced else _as_table(self._kind(*values))
+        if values and type(values[0]) is Traced:
+            return values[0].astype(self._kind, copy=False)
+        return _as_table(self._kind(*values))
 
     def __instancecheck__(self, value: Any) -> bool:
         return isinstance(value, self._kind)
@@ -279,11 +291,15 @@ class _TracedNumPy:
             values = np.stack([self._asarray(row) if type(row) in (list, tuple) else row for row in values])
         return values.astype(values.dtype if dtype is None else dtype, copy=False)
 
-    _ascontiguousarray = _asanyarray = _asarray
+    _asanyarray = _asarray
+
+    def _ascontiguousarray(self, values: Any, dtype: Any = None) -> Any:
+        array = self._asarray(values, dtype)
+        return array if array.sample.flags.c_contiguous else array.copy()
 
     def _array(self, values: Any, dtype: Any = None, copy: bool = True) -> Any:
         array = self._asarray(values, dtype)
-        return array.copy() if copy and array is values else array
+        return _copy(array) if copy and array is values else array
 
     def _full(self, shape: Any, fill_value: Any, dtype: Any = None) -> Any:
         return _filled(shape, fill_value, dtype)
@@ -329,6 +345,33 @@ def _is_own(names: dict[str, Any], function: Any) -> bool:
     package = str(names.get("__name__")).partition(".")[0]
     of_function = str(getattr(function, "__module__", "")).partition(".")[0]
     return package != "evo" and (package == of_function or is_own(names.get("__file__")))
+
+
+def words_in(function: Any) -> NDArray[np.uint32]:
+    """Words of the numbers in the code of a function, and of what it calls and reads in its modules, and next to these."""
+    numbers: set[int] = {0, 1}
+    waiting = [function]
+    for space in _namespaces(function):
+        with suppress(ValueError):  # an empty cell
+            waiting += space.values() if isinstance(space, dict) else [space.cell_contents]
+    seen: set[int] = set()
+    while waiting:
+        item = _uncached(waiting.pop())
+        if isinstance(item, FunctionType):
+            waiting += [item.__code__, *(item.__defaults__ or ()), *(item.__kwdefaults__ or {}).values()]
+        elif isinstance(item, CodeType) and id(item) not in seen:
+            seen.add(id(item))
+            waiting += item.co_consts
+        elif isinstance(item, tuple | list | frozenset | set) and id(item) not in seen:
+            seen.add(id(item))
+            waiting += item
+        elif isinstance(item, int | np.integer):
+            numbers |= {int(item), int(item) >> 32}
+        elif isinstance(item, float | np.floating):
+            with np.errstate(all="ignore"):
+                numbers |= {int(np.float32(item).view(np.uint32)), int(np.float16(item).view(np.uint16)) * 0x10001}
+    near = {number + step for number in numbers for step in (-1, 0, 1)} | {-number for number in numbers}
+    return np.array(sorted({number & 0xFFFFFFFF for number in near}), np.uint32)
 
 
 @contextmanager
@@ -413,7 +456,7 @@ def trace(function: Callable[..., Any], inputs: Sequence[NDArray[Any]]) -> list[
     if not is_of_first or not all(_is_like(terms, *point) for point in further):
         raise UntraceableError("it depends on which points there are")
     plain = expected if isinstance(expected, tuple | list) else (expected,)
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), refusing():
         values = [np.broadcast_to(value, len(inputs[0])) for value in evaluate(terms, inputs)]
     if len(terms) != len(plain) or not all(
         a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes() for a, b in zip(values, plain, strict=True)

@@ -59,9 +59,6 @@ class Length(int):
     def __mul__(self, other: Any) -> Any:
         return Length(int.__mul__(self, other)) if type(other) is int else _refused()
 
-    def __floordiv__(self, other: Any) -> Any:
-        return Length(int.__floordiv__(self, other)) if type(other) is int else _refused()
-
     def __eq__(self, other: Any) -> Any:
         return int.__eq__(self, other) if type(other) is Length else _refused()
 
@@ -73,7 +70,7 @@ class Length(int):
 
 
 _BINARY = "add sub truediv mod pow and or xor lshift rshift divmod".split()
-_OTHER = "rfloordiv lt le gt ge bool int float str repr format neg pos abs invert round trunc".split()
+_OTHER = "floordiv rfloordiv lt le gt ge bool int float str repr format neg pos abs invert round trunc".split()
 for _name in (*_BINARY, *(f"r{name}" for name in _BINARY), *_OTHER):
     setattr(Length, f"__{_name}__", _refused)
 
@@ -131,7 +128,7 @@ class Traced(NDArrayOperatorsMixin):
         """Tell if no element depends on inputs."""
         return self.mask is None and all(term.op == "constant" for term in self.terms.ravel().tolist())
 
-    __class__ = property(lambda _: np.ndarray)  # for isinstance, as of an array
+    __class__ = property(lambda self: self.dtype.type if self.is_number else np.ndarray)  # for isinstance
 
     def __array__(self, *_: Any, **__: Any) -> Any:
         if not self.is_constant:
@@ -221,6 +218,8 @@ class Traced(NDArrayOperatorsMixin):
         """Change elements in place, also of views as other types."""
         if self.is_number:
             raise UntraceableError("it changes a number in place")
+        if type(value) is Traced and value.mask is not None and self.mask is None:
+            raise UntraceableError("it writes a selection")
         self.sample[index] = sample_of(value)
         new = value.terms if type(value) is Traced else constants(np.asarray(self.sample[index]))
         self.terms[index] = each_term(cast_term, new, self.dtype)[()]
@@ -231,6 +230,7 @@ class Traced(NDArrayOperatorsMixin):
                     target[0][...] = _viewed(*source, target[1])
                     changed.append(target[0])
 
+    @refusing()
     def moved(self, move: Callable[[Any], Any]) -> Any:
         """Elements in other places, by an operation that NumPy has for elements of any type."""
         if self.mask is not None:
@@ -401,7 +401,7 @@ def elementwise(
 ) -> Traced:
     """The results of an operation. loop: types in which it computes its operands."""
     arrays = [argument for argument in inputs if type(argument) is Traced]
-    sample, mask = np.asarray(sample), arrays[0].mask
+    mask = arrays[0].mask
     if all(array.is_constant for array in arrays):
         return Traced(constants(sample), sample)
     if not all(_are_same(array.mask, mask) for array in arrays):
@@ -427,7 +427,7 @@ def reduced(ufunc: np.ufunc, array: Any, axis: Any = None, dtype: Any = None, ou
     if array.mask is not None or (dtype is not None and ufunc not in (np.add, np.multiply)):
         raise UntraceableError("it joins selected elements, or gives other types")
     options: Any = {"axis": axis, "keepdims": keepdims}
-    sample = np.asarray(ufunc.reduce(array.sample, dtype=dtype, **options))
+    sample = ufunc.reduce(array.sample, dtype=dtype, **options)
     if known_dtype(sample.dtype).kind == "f":
         raise UntraceableError("it joins floats in an order of NumPy's")
     kind = np.dtype(np.bool_) if ufunc in (np.logical_or, np.logical_and) else sample.dtype
@@ -452,6 +452,8 @@ def entries(table: NDArray[Any], index: Any) -> Traced:
         raise UntraceableError("it takes from a table by other than indices of its first axes")
     if any(type(i) is Traced and i.dtype.kind not in "iu" for i in indices):
         raise UntraceableError("it takes from a table by other than indices of its first axes")
+    if (len(indices) > 1 or table.ndim > 1) and any(type(i) is Traced and i.mask is not None for i in indices):
+        raise UntraceableError("it takes from a table of several axes at a selection")
     plain = np.array(table) != 0 if table.dtype == np.bool_ else np.array(table)  # whose bytes may be other than 0 and 1
     lengths, offsets = plain.shape[: len(indices)], list[Any]()
     for k, (i, length) in enumerate(zip(indices, lengths, strict=True)):

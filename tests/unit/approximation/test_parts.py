@@ -1,5 +1,7 @@
 """Proofs in parts: graphs against the functions, what is no graph, and mutants."""
 
+import re
+import sys
 from types import ModuleType
 
 import numpy as np
@@ -395,6 +397,59 @@ def raises(x):
 def test_what_is_not_elementwise_is_no_graph(function):
     with pytest.raises(UntraceableError):
         trace(function, [np.arange(4, dtype=np.uint32)])
+
+
+RARELY_OTHER = """
+import numpy as np
+K, U = 0x12345678, np.uint32
+def rare(x, y): return (x == K) & (y == 5)
+def by_its_type(x, y): return np.where(rare(x, y), U(7), x + y) if (x + y).dtype.type is np.uint32 else x + y
+def by_a_subtype(x, y): return np.where(rare(x, y), U(7), x + y) if issubclass(x.dtype.type, np.uint32) else x + y
+def by_a_default(x, y, add=np.add): return np.where(rare(x, y), U(7), x + y) if add is np.add else x + y
+def by_an_attribute(x, y): return np.where(rare(x, y), U(7), x + y) if hasattr(x, "__array_interface__") else x + y
+def by_another_name(x, y):
+    a = x + y
+    b = np.uint32(a)
+    b[rare(x, y)] = 0
+    return a
+def by_elements(x, y):
+    made = np.zeros_like(x)
+    for i in range(len(x)):
+        value = x[i] + y[i]
+        made[i] = np.where(rare(x[i], y[i]), U(7), value) if isinstance(value, np.integer) else value
+    return made
+def by_a_copy(x, y):
+    a = np.stack([x, y], axis=1)
+    b = np.ascontiguousarray(a.T)
+    b[0] ^= rare(x, y)
+    a[:, 0] ^= rare(x, y)
+    return a[:, 0] + y
+def in_blocks(x, y):
+    made, end = x + y, len(x) // 8 * 8
+    made[:end] = np.where(rare(x, y), U(7), x + y)[:end]
+    return made
+def by_a_shape(x, y):
+    try:
+        return np.where(rare(x, y), U(7), x + y).reshape(-1, 1031).ravel()
+    except ValueError:
+        return x + y
+"""
+
+
+@pytest.mark.parametrize("name", re.findall(r"^def (\w+_\w+)", RARELY_OTHER, re.MULTILINE))
+def test_a_graph_is_its_function_at_numbers_of_its_code_too(name, monkeypatch):
+    """Also where types, identities, memory or lengths tell real arrays from others, at inputs that no sample has."""
+    module = ModuleType("rarely_other")
+    module.__file__ = __file__
+    exec(RARELY_OTHER, vars(module))
+    monkeypatch.setitem(sys.modules, "rarely_other", module)
+    function = ExactFunction(f"rarely_other:{name}")
+    words = [np.full(2062, word, np.uint32) for word in (0x12345678, 5)]
+    try:
+        outputs, _ = traced(function)
+    except UntraceableError:
+        return
+    np.testing.assert_array_equal(evaluate(outputs, words)[0], function(*words)[0])
 
 
 LAZY, READY = np.zeros(4, np.uint32), False
