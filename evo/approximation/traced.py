@@ -2,8 +2,8 @@
 
 Each element of such an array is a term. NumPy computes each operation at a few points beside it, and so decides all types and
 shapes; NumPy also applies operations that only move elements to the terms. Dependence on values is refused. Owns operators,
-methods, views, changes in place and tables. `evo.approximation.trace` has NumPy's functions, and tells if results depend on other
-points. Slightly long: an array's operations share its terms.
+methods, views, changes in place and tables; `evo.approximation.traced_numpy` has functions. Slightly long: an array's operations
+share its terms.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -244,9 +244,7 @@ def shipped_functions() -> tuple[Function, ...]:
     full, table = _table()
     prefixes = [full.stacks[kind.stack_idx].literal_prefix for kind in full.arg_types]
     types = {kind.name: prefix for kind, prefix in zip(full.arg_types, prefixes, strict=True)}
-    functions = [
-        Function(h.name, tuple(types[arg] for arg in h.args), types[h.rets[0]], h.meaning, h.code) for h in table.helpers
-    ]
+    functions = [Function(h.name, tuple(types[a] for a in h.args), types[h.rets[0]], h.meaning, h.code) for h in table.helpers]
     for instruction in full.instructions:
         if instruction.semantics.code:
             words = [prefixes[index].replace("s32", "u32") for index in (*instruction.rets, *instruction.args)]

@@ -316,7 +316,7 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
         """Return whether neighbouring rows share the errors of a program's formula."""
         if self.loss not in (None, SQUARED):
             return False
-        from evo.regression.noise_kind import are_shared  # loads what others need not
+        from evo.regression.noise_kind import are_shared  # loaded only if needed
 
         program, offset, scale, _ = self._fitted(task, table, words)
         errors = table[1] - offset - scale * evaluate(program, table[0].T)[0]
