@@ -141,7 +141,6 @@ def watch(run_folder: Path, host: str, port: int, overrides: tuple[str, ...]) ->
 @verb()
 @terminal.run_argument
 @terminal.elite_options
-@click.option("--archive", is_flag=True, help="Instead of an elite, the archive as it filled up.")
 @click.option("--size", default="1920x1080", show_default=True, metavar="WxH", help="Width and height in pixels.")
 @click.option("--seconds", type=click.FloatRange(0.0, 3600.0, min_open=True), default=20.0, show_default=True, help="Length.")
 @click.option("--at", type=click.FloatRange(0.0, 1.0, max_open=True), default=0.0, help="Time in the loop (0 to 1) of a still.")
@@ -151,7 +150,6 @@ def watch(run_folder: Path, host: str, port: int, overrides: tuple[str, ...]) ->
 def film(
     run_folder: Path,
     elite: str | None,
-    archive: bool,
     size: str,
     seconds: float,
     at: float,
@@ -162,36 +160,22 @@ def film(
 
     As a film that moves in a loop, or as a still.
     """
-    from evo.report.plot.archive_film import ArchiveFilm
     from evo.report.plot.film import GIF, NUM_SAMPLED, STILL, check_output, write_film, write_still
     from evo.report.plot.frames import frames_of, parse_size
 
-    terminal.check_one_of({"--archive": archive}, elite)
     width, height = parse_size(size)
-    is_still = output.suffix.lower() == STILL
-    if archive and is_still:
-        raise UserError(f"--archive: {output}: for a still of the archive: evo plot RUN --plot contact_sheet")
     rate = 25 if output.suffix.lower() == GIF else 60  # a GIF counts hundredths of a second
     num_frames = max(1, round(seconds * rate))
     target = output.absolute()  # before the task's code runs, which may change the working folder
     check_output(output, width, height)
     run = view(run_folder, overrides)
-    with terminal.bar("frames") as progress:
-        done = count(1)
-
-        def on_frame() -> None:
-            progress(next(done), num_frames)
-
-        if archive:
-            shown = ArchiveFilm(run, width, height)
-            write_film(target, shown.frames(num_frames), lambda: [shown.last()], rate, on_frame)
+    with terminal.bar("frames") as progress, frames_of(run, elite, width, height) as frames:
+        if output.suffix.lower() == STILL:
+            write_still(target, frames.draw(at))
         else:
-            with frames_of(run, elite, width, height) as frames:
-                if is_still:
-                    write_still(target, frames.draw(at))
-                else:
-                    sampled = min(NUM_SAMPLED, num_frames)
-                    write_film(target, frames.loop(num_frames), lambda: [*frames.loop(sampled)], rate, on_frame)
+            done = count(1)
+            sampled = frames.loop(min(NUM_SAMPLED, num_frames))
+            write_film(target, frames.loop(num_frames), sampled, rate, lambda: progress(next(done), num_frames))
     say(output)
 
 

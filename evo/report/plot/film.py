@@ -69,7 +69,7 @@ def write_still(path: Path, frame: Frame) -> None:
 
 
 def write_film(
-    path: Path, frames: Iterable[Frame], sampled: Callable[[], list[Frame]], fps: int, on_frame: Callable[[], Any] = lambda: None
+    path: Path, frames: Iterable[Frame], sampled: Iterable[Frame], fps: int, on_frame: Callable[[], Any] = lambda: None
 ) -> None:
     """Writes a film of frames of one size. One frame is in memory at a time, beside those of the encoder.
 
@@ -82,7 +82,7 @@ def write_film(
     """
     if path.suffix.lower() == GIF:
         with _replacing(path) as partial:
-            _write_gif(partial, frames, Palette(sampled()), fps, on_frame)
+            _write_gif(partial, frames, Palette([*sampled]), fps, on_frame)
         return
     av = _av()
     made = FORMATS[path.suffix.lower()]

@@ -2,23 +2,19 @@
 
 import shutil
 from collections import Counter
-from itertools import pairwise
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from evo.config import load_config
 from evo.errors import UserError
 from evo.language.batch import Batch
 from evo.report.elites import operator_name
 from evo.report.lineage import LinesOfDescent, describe_lineage, origins
-from evo.report.plot.archive_film import ArchiveFilm, _is_best_so_far
 from evo.report.plot.pictures import GAP
 from evo.report.plots import draw_plots
 from evo.run.run import LiveRun, Run
 from evo.search.lineage_records import NONE
-from evo.shipped import shipped
 
 
 @pytest.fixture(scope="module")
@@ -99,11 +95,6 @@ def test_an_ancestor_computes_what_it_did(run):
     np.testing.assert_array_equal(problem.evaluator.evaluate(batch).objective, [each.objective for each in line])
 
 
-def test_where_cells_share_a_place_the_film_shows_the_best_so_far():
-    places, objective = np.array([3, 5, 3, 3, 5, 3]), np.array([0.5, -1.0, 0.4, 0.5, -0.5, 0.6])
-    assert _is_best_so_far(places, objective).tolist() == [True, True, False, False, True, True]
-
-
 def test_a_run_without_records_says_so(new_run):
     run = new_run([("1.0", 0.5, (0.0, 0.5))])
     assert "not known" in describe_lineage(run, None)
@@ -111,8 +102,6 @@ def test_a_run_without_records_says_so(new_run):
     [path] = draw_plots(run, ["lineage"])  # the elite alone
     with Image.open(path) as image:
         assert image.getpixel((image.width - GAP - 5, image.height - GAP - 5)) == (255, 0, 0)
-    with pytest.raises(UserError, match="no elites are remembered"):
-        ArchiveFilm(run, 320, 240)
 
 
 def test_a_damaged_log_is_named_and_a_resumed_run_goes_on(run, tmp_path):
@@ -142,63 +131,3 @@ def test_a_damaged_log_is_named_and_a_resumed_run_goes_on(run, tmp_path):
         is_from_random = "(random program)" in told.splitlines()[2]
         assert ("from a random program on" in told) == is_from_random
         assert ("its beginning is forgotten" in told) != is_from_random
-    frames = [*ArchiveFilm(viewed, 400, 400).frames(4)]
-    assert num_tiles(frames[-1], viewed) == len(elites)  # also those of before
-
-
-def num_tiles(frame, run):
-    """Number of cells of an archive's frame that are not empty."""
-    columns, rows = run.search.layout.grid_shape()
-    tile = min((400 - GAP) // columns, (400 - 36 - GAP) // rows) - GAP
-    left = (400 - columns * (tile + GAP) - GAP) // 2 + GAP + tile // 2
-    top = (400 - 36 - rows * (tile + GAP) - GAP) // 2 + GAP + tile // 2
-    middles = frame[top : top + rows * (tile + GAP) : tile + GAP, left : left + columns * (tile + GAP) : tile + GAP]
-    assert middles.shape[:2] == (rows, columns)
-    return int((middles != (24, 24, 28)).any(axis=2).sum())
-
-
-def test_the_archives_film_begins_with_the_first_elites_and_ends_with_all(run):
-    frames = list(ArchiveFilm(run, 400, 400).frames(20))
-    assert len(frames) == 20
-    assert all(frame.shape == (400, 400, 3) for frame in frames)
-    shown = [int((frame[:360] != (24, 24, 28)).any(axis=2).sum()) for frame in frames]
-    assert 0 < shown[0] < shown[9] < shown[19]
-    elites, problem, layout = run.search.elites(), run.search.problem, run.search.layout
-    columns, rows = layout.grid_shape()
-    tile = min((400 - GAP) // columns, (400 - 36 - GAP) // rows) - GAP
-    left = (400 - columns * (tile + GAP) - GAP) // 2 + GAP
-    top = (400 - 36 - rows * (tile + GAP) - GAP) // 2 + GAP
-    pictures = problem.draw(elites.solution, tile, 0.0)
-    for picture, (column, row) in zip(pictures, layout.coordinates(elites.cell).astype(int).tolist(), strict=True):
-        x, y = left + column * (tile + GAP), top + (rows - 1 - row) * (tile + GAP)
-        np.testing.assert_array_equal(frames[-1][y : y + tile, x : x + tile], picture)
-    with pytest.raises(UserError, match="64x48: too small for 12 x 10 cells"):
-        ArchiveFilm(run, 64, 48)
-
-
-def test_cells_without_a_grid_are_filmed_row_by_row(small_config):
-    changes = {"search": {"archive": {"type": "CVTArchive", "dims": None, "centroids": 12}}, "stop": {"generations": 2}}
-    run = LiveRun.start(load_config(small_config(changes)), "cells")
-    run.execute()
-    elites, problem = run.search.elites(), run.search.problem
-    [frame] = ArchiveFilm(run, 320, 240).frames(1)
-    tile = (320 - GAP) // 5 - GAP  # 5 x 3 tiles
-    top, left = (240 - 36 - 3 * (tile + GAP) - GAP) // 2 + GAP, (320 - 5 * (tile + GAP) - GAP) // 2 + GAP
-    for picture, cell in zip(problem.draw(elites.solution, tile, 0.0), elites.cell.tolist(), strict=True):
-        y, x = top + cell // 5 * (tile + GAP), left + cell % 5 * (tile + GAP)
-        np.testing.assert_array_equal(frame[y : y + tile, x : x + tile], picture)
-    run.close()
-
-
-def test_an_elite_of_a_third_measure_that_is_not_the_best_of_its_tile_leaves_the_frame_as_it_is(tmp_path):
-    search = ("search.archive.dims=[2, 2, 12]", "search.initial.num_programs=120", "search.batch_size=20")
-    others = ("stop.generations=2", f"output.runs={tmp_path}", "output.plots=[]")
-    config = load_config(shipped("configs")["domain_coloring"], (*search, *others))
-    run = LiveRun.start(config, "shared")
-    run.execute()
-    film = ArchiveFilm(run, 200, 200)
-    assert not film._is_best.all()
-    frames = list(film.frames(2 * len(film._is_best)))  # each shows at most one more elite
-    changes = [(now[:160] != before[:160]).any() for before, now in pairwise(frames)]
-    assert 0 < sum(changes) < film._is_best.sum()
-    run.close()

@@ -30,7 +30,7 @@ def quarters(t: float) -> np.ndarray:
 
 
 def write(path, draw) -> None:
-    write_film(path, (draw(index / NUM_FRAMES) for index in range(NUM_FRAMES)), lambda: [draw(0.0), draw(0.5)], FPS)
+    write_film(path, (draw(index / NUM_FRAMES) for index in range(NUM_FRAMES)), [draw(0.0), draw(0.5)], FPS)
 
 
 def decoded(path) -> list[np.ndarray]:
