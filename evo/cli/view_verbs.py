@@ -118,12 +118,9 @@ def page(run_folder: Path, output: Path | None, overrides: tuple[str, ...]) -> N
 
 @verb()
 @terminal.run_argument
-@click.option(
-    "--host", default="127.0.0.1", show_default=True, help="Where to listen; beyond this machine the address has a token."
-)
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port to listen at.  [default: any that is free]")
 @terminal.set_shown_key
-def watch(run_folder: Path, host: str, port: int, overrides: tuple[str, ...]) -> None:
+def watch(run_folder: Path, port: int, overrides: tuple[str, ...]) -> None:
     """Serve the page of the run in folder RUN to a browser.
 
     The page is renewed with each checkpoint, until Ctrl-C.
@@ -131,7 +128,7 @@ def watch(run_folder: Path, host: str, port: int, overrides: tuple[str, ...]) ->
     terminal.say_loading(run_folder)
     from evo.report.page.server import PageServer
 
-    with PageServer(run_folder, overrides, host, port, warn) as server:
+    with PageServer(run_folder, overrides, port, warn) as server:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: server.stop())
         echo(f"watching {run_folder}; Ctrl-C ends\n{server.url}")

@@ -1,6 +1,6 @@
-"""Lineage of elites: as text, and as JSON data for the page.
+"""Lineage of elites, as text.
 
-Owns which ancestors are listed, and what is said of each: by the run's lineage log, or by what the archive has of their parents.
+Owns which ancestors are listed, and what is said of each, by the run's lineage log.
 `evo.search.lineage` owns which are remembered.
 """
 
@@ -11,20 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.errors import UserError, one_line, plural
+from evo.errors import plural
 from evo.language.formula_text import infix_line
 from evo.report.elites import cell_names, operator_name
 from evo.report.pareto import row_of_elite
 from evo.report.recompute import program_expression
 from evo.report.table import shortened, table
 from evo.run.run import Run
-from evo.search.archives.elites import Elites
 from evo.search.emitter import GIVEN, RANDOM
-from evo.search.lineage_records import RECORD_DTYPE, joined, lines_of
+from evo.search.lineage_records import lines_of
 
 MAX_TEXT = 100  # characters of an expression
-LINE_LENGTHS = (12, 6, 3, 2)  # programs of a line that are shown, itself among them; the first that leaves few enough ancestors
-MAX_ANCESTORS = 2000  # of all lines together
 
 
 @dataclass(frozen=True)
@@ -116,109 +113,3 @@ def describe_lineage(run: Run, name: str | None) -> str:
         rows.append((str(step.generation), str(step.slot), step.cell, f"{step.objective:.6g}", step.operator, partner, text))
     count = plural(len(line), "program")
     return f"# lineage of cell {cell}: {count}, {begins}\n" + table(rows)
-
-
-@dataclass(frozen=True)
-class Origins:
-    """The origins of a page's elites.
-
-    elites: JSON data, one each: `generation`, `slot`, `operator`; `parents`, pairs of a cell's name and the parent's place among
-    the elites, null if it has been replaced; `line`, numbers of the programs of its line of first parents that are shown, oldest
-    first, itself last; `length` of the whole line; `end`: `complete`, `forgotten`, or `archive` where only ancestors that are
-    still elites are known. A number of a line is a place among the elites or, from their count on, among the ancestors.
-    facts: `(n,)` of RECORD_DTYPE, the ancestors that are not elites. words: `(n, max_length)`, theirs.
-    note: why the lineage log cannot be read; None: it can, or there is none.
-    """
-
-    elites: list[dict[str, Any]]
-    facts: NDArray[Any]
-    words: NDArray[np.uint64]
-    note: str | None
-
-
-def origins(run: Run, rows: NDArray[np.int64]) -> Origins:
-    """The origins of the elites in these rows of `run.search.elites()`, in this order."""
-    elites, positions = run.search.elites(), {int(row): position for position, row in enumerate(rows)}
-    records, note, lines = joined([]), None, None
-    try:
-        lines = LinesOfDescent(run)
-        records = lines.records
-    except UserError as error:
-        note = one_line(error)
-    parents = [_parents(run, elites, int(row), positions) for row in rows]
-    position_of_number = {}
-    if lines:
-        position_of_number = {number: position for position, number in enumerate(lines.numbers[rows].tolist())}
-    # A line's programs: positions of elites, or -1 - the row of a record.
-    of_lines = lines.rows_of(rows) if lines else [np.zeros(0, np.int64)] * len(rows)
-    full_lines: list[list[int]] = []
-    ends: list[str] = []
-    for position, of_line in enumerate(of_lines):
-        numbers = records.facts["number"][of_line].tolist()
-        line = [position_of_number.get(number, -1 - record) for number, record in zip(numbers, of_line.tolist(), strict=True)]
-        full_lines.append(line or _still_there(position, parents))
-        first = int(records.facts["operator"][of_line[0]] if len(of_line) else elites.operator[rows[full_lines[-1][0]]])
-        ends.append("complete" if first < 0 else "forgotten" if len(of_line) else "archive")
-    for most in LINE_LENGTHS:
-        shown = [_steps(line, most) for line in full_lines]
-        ancestors = np.unique([-1 - member for line in shown for member in line if member < 0]).astype(np.int64)
-        if len(ancestors) <= MAX_ANCESTORS:
-            break
-    number_of = {-1 - record: len(rows) + number for number, record in enumerate(ancestors.tolist())}
-    return Origins(
-        elites=[
-            {
-                "generation": int(elites.generation[row]),
-                "slot": int(elites.slot[row]),
-                "operator": operator_name(int(elites.operator[row])),
-                "parents": parents[position],
-                "line": [number_of.get(member, member) for member in shown[position]],
-                "length": len(full_lines[position]),
-                "end": ends[position],
-            }
-            for position, row in enumerate(rows.tolist())
-        ],
-        facts=records.facts[ancestors] if len(ancestors) else np.zeros(0, RECORD_DTYPE),
-        words=records.programs(ancestors, run.search.problem.config.program.max_length),
-        note=note,
-    )
-
-
-def _parents(run: Run, elites: Elites, child: int, positions: dict[int, int]) -> list[tuple[str, int | None]]:
-    """An elite's parents: the names of their cells, and their positions.
-
-    An archive knows parents by their cells. A parent is still there if the elite of its cell is older than the child, since an
-    elite's generation is that in which it took the cell. While a search has starts, parents are of another population.
-    """
-    layout, starts = run.search.layout, run.search.problem.config.search.starts
-    born = int(elites.generation[child])
-    is_of_archive = born >= starts.count * starts.generations
-    parents = []
-    for cell in dict.fromkeys(elites.parents[child].tolist()):
-        if cell < 0:
-            continue
-        row = int(np.searchsorted(elites.cell, cell))
-        is_there = row < len(elites) and elites.cell[row] == cell and elites.generation[row] < born and is_of_archive
-        parents.append((layout.cell_name(int(cell)), positions.get(row) if is_there else None))
-    return parents
-
-
-def _still_there(position: int, parents: list[list[tuple[str, int | None]]]) -> list[int]:
-    """The line of an elite as far as its first parents are elites."""
-    line: list[int] = []
-    at: int | None = position
-    while at is not None:
-        line.append(at)
-        at = parents[at][0][1] if parents[at] else None
-    return line[::-1]
-
-
-def _steps(line: list[int], most: int) -> list[int]:
-    """Programs of a line at even steps from its beginning, and its last.
-
-    Steps are powers of two, so that lines which begin alike show the same programs.
-    """
-    step = 1
-    while -(-(len(line) - 1) // step) > most - 1:
-        step *= 2
-    return [*line[:-1:step], line[-1]]

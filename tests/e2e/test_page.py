@@ -10,8 +10,6 @@ import signal
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import pytest
-
 from .conftest import num_rows, run_folders
 
 
@@ -56,17 +54,3 @@ def test_watch_serves_the_page_and_ends_with_ctrl_c(start_evo, finished_run):
     watch.signal(signal.SIGINT)
     assert watch.wait() == 0
     assert watch.stderr == ""
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--host", "no.such.host.invalid"], "--host no.such.host.invalid: no such address: "),
-        (["--host", "192.0.2.1"], "--host 192.0.2.1 --port 0: cannot listen: "),
-        (["--port", "70000"], "Invalid value for '--port': "),
-    ],
-)
-def test_watch_refuses_an_address_that_it_cannot_have(fork_evo, finished_run, options, message):
-    refused = fork_evo("watch", finished_run, *options)
-    assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
-    assert refused.stderr.startswith(f"evo: {message}")

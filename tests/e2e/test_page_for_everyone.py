@@ -47,8 +47,6 @@ def test_axe_finds_no_serious_fault(visit, archive, case, scheme, viewport):
     page.get_by_role("button", name="Map").click()
     page.evaluate("location.hash = '#" + cells[0] + "'")
     check("panel")
-    page.evaluate("location.hash = '#" + "~".join(cells[:2]) + "'")
-    check("comparison")
 
 
 def test_a_phone_shows_all_without_scrolling_sideways(visit, archive):

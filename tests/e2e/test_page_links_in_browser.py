@@ -1,11 +1,10 @@
-"""The page of a run in a real browser: views that mark the same elite, and the address that holds the view."""
+"""The page of a run in a real browser: views that mark the same elite, and the address that holds its cell."""
 
 import re
 
-import numpy as np
 import pytest
 
-from .browser import COLUMNS, DESKTOP, PHONE, ROWS, button, expect_shown, order_shown
+from .browser import COLUMNS, ROWS, button, expect_shown
 
 pytestmark = pytest.mark.slow
 GENERATIONS = 12  # of the runs
@@ -48,7 +47,7 @@ def test_an_elite_that_is_opened_anywhere_is_marked_everywhere(visit, archive):
     assert marked(page) == [] and drawn(page, "#graphs .marks") == ""
 
 
-def test_an_elite_that_is_looked_at_is_marked_everywhere_with_its_line(visit, archive):
+def test_an_elite_that_is_looked_at_is_marked_everywhere(visit, archive):
     page = visit("curves")
     hover = ".on"
     cell = page.locator("#graphs .point").last.get_attribute("data-cell")
@@ -60,73 +59,22 @@ def test_an_elite_that_is_looked_at_is_marked_everywhere_with_its_line(visit, ar
     page.locator("#graphs .point").last.focus()
     page.keyboard.press("Shift+Tab")  # to the point before it
     assert marked(page, hover) == [page.locator("#graphs .point").nth(-2).get_attribute("data-cell")]
-    for cell in archive("curves")["cell"]:
-        page.goto(f"{page.url.partition('#')[0]}#{cell}")
-        expect_shown(page, cell)
-        if page.locator(".descent a").count():
-            break
-    ancestor = page.locator(".descent a").first
-    ancestor.hover()
-    assert marked(page, hover) == [ancestor.get_attribute("data-cell")] and marked(page) == [cell]
-    ends = re.findall(r"([\d.]+) ([\d.]+)(?=M|$)", drawn(page, ".ring .descends"))
-    assert [float(each) for each in ends[0]] == pytest.approx(middle(cell), abs=0.01)
 
 
-def test_a_click_beside_the_points_of_the_front_opens_the_elite_there(visit):
-    page = visit("curves")
-    on_front = page.locator(".front .point").evaluate_all(MARKED)
-    page.evaluate("scrollTo(0, document.body.scrollHeight)")
-    page.evaluate(EVENTS_CAME)  # scrolling hides what is looked at
-    box = page.locator(".front").bounding_box()
-    dots = [(float(x), float(y)) for x, y in re.findall(r"M([\d.]+) ([\d.]+)h0", drawn(page, ".dots"))]
-    line = [(float(x), float(y)) for x, y in re.findall(r"([\d.]+) ([\d.]+)", drawn(page, ".dots + path"))]
-    x, y = max(dots, key=lambda dot: min(np.hypot(dot[0] - x, dot[1] - y) for x, y in line))
-    at = box["x"] + box["width"] * x / 1000, box["y"] + box["height"] * y / 1000
-    page.mouse.move(*at)
-    [cell] = marked(page, ".on")
-    assert cell not in on_front and f"Cell {cell} " in page.locator("#tip").inner_text()
-    page.mouse.click(*at)
-    expect_shown(page, cell)
-
-
-def test_the_address_holds_the_view_and_restores_it(visit, archive):
+def test_the_address_holds_the_cell_of_the_panel(visit, archive):
     from playwright.sync_api import expect
 
-    page, elites = visit("pictures"), archive()
+    page, [first, second, *_] = visit("pictures"), archive()["cell"]
     bare = page.url
-    page.get_by_role("button", name="Gallery").click()
-    page.locator("#face").select_option("objective")
-    page.locator("#sort").select_option("generation")
-    page.locator("#direction").click()
-    cell = order_shown(page)[0]
-    button(page, cell).click()
-    expect(page).to_have_url(f"{bare}#{cell}?view=gallery&face=objective&sort=4&descending=false")
-    order = order_shown(page)
-    generation = dict(zip(elites["cell"].tolist(), elites["generation"].tolist(), strict=True))
-    assert [generation[cell] for cell in order] == sorted(generation.values())
+    for cell in (first, second):
+        button(page, cell).click()
+        expect(page).to_have_url(f"{bare}#{cell}")
     page.reload()
     page.evaluate("begun")
-    expect_shown(page, cell)
-    assert order_shown(page) == order and marked(page) == [cell]
-    assert page.locator("#face").input_value() == "objective"
-    assert page.locator("#direction").inner_text() == "Ascending"
-    page.locator("#close").click()
-    expect(page).to_have_url(f"{bare}#?view=gallery&face=objective&sort=4&descending=false")
-    page.evaluate("location.hash = '#nowhere?view=film&face=x&level=9&sort=99&descending=no'")
-    expect(page).to_have_url(bare)  # what makes no sense is as usual
-    assert len(order_shown(page)) == len(elites["cell"]) and page.locator("#stage").get_attribute("class") == "map"
-
-
-@pytest.mark.parametrize("viewport", [DESKTOP, PHONE])
-def test_a_printed_page_has_the_map_the_charts_and_the_open_elite(visit, archive, viewport):
-    page = visit("pictures", viewport=viewport, color_scheme="dark")
-    button(page, archive()["cell"][0]).click()
-    page.evaluate("dispatchEvent(new Event('beforeprint'))")
-    page.emulate_media(media="print")
-    hidden = ("#toolbar", "#controls", "#hint", "#theme", "#close", ".actions")
-    assert not any(page.locator(place).is_visible() for place in hidden)
-    boxes = [page.locator(place).bounding_box() for place in ("#stage", "#graphs", "#panel")]
-    assert all(100 < box["width"] <= viewport["width"] for box in boxes)
-    assert boxes == sorted(boxes, key=lambda box: box["y"]) and boxes[1]["y"] + boxes[1]["height"] <= boxes[2]["y"]
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    assert page.pdf().startswith(b"%PDF")
+    expect_shown(page, second)
+    assert marked(page) == [second]
+    page.go_back()
+    expect_shown(page, first)
+    page.evaluate("location.hash = '#nowhere'")
+    expect_shown(page)
+    expect(page).to_have_url(bare)

@@ -4,8 +4,7 @@ Owns the formats and how each one is run here. Knows nothing of how programs bec
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -276,15 +275,6 @@ def export_elites(
         return Export({f"programs{suffix}": text}, list(job.notes), is_list=True)
     names = file_names([elite.name for elite in elites], suffix)
     return Export(dict(zip(names, texts, strict=True)), list(job.notes))
-
-
-def export_if_sound(job: Verifier, row: int, formats: Iterable[str]) -> dict[str, str]:
-    """The exports of the elite of a row by format, without formats that cannot hold it or that disagree with the archive."""
-    elite, texts = job.elite(row), {}
-    for name in formats:
-        with suppress(UserError):
-            [(_, texts[name])] = _export_all(job, [elite], name)
-    return texts
 
 
 def _export_all(job: Verifier, elites: list[Elite], format_name: str) -> Iterator[tuple[Elite, str]]:

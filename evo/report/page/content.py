@@ -14,9 +14,7 @@ from numpy.typing import NDArray
 
 from evo.language.formula_text import infix
 from evo.language.program import Language, program_length
-from evo.native.stack_ptx import NodeKind
 from evo.report.elites import OPERATOR_MEANINGS, hash_text, operator_name
-from evo.report.lineage import origins
 from evo.report.page.fits import fits
 from evo.report.page.graphs import axis_of, curves, front
 from evo.report.page.pictures import NUM_STILLS, Pictures
@@ -31,8 +29,6 @@ MAX_ELITES = 4096  # shown, the best: a browser takes no more in a second
 NUM_TEXTS = 1024  # the best elites: of these and the front there are formulas and PTX
 MAX_OUTLINES = 4096  # of empty cells
 LENGTH = "num_instructions"
-NUM_EXPORTS = 8  # the best elites of tasks without pictures; they and the front can be copied as Python and LaTeX
-EXPORTS = {"Python": "python", "LaTeX": "latex"}  # compared with the archive, in 0.1 s an elite
 
 
 def run_content(run: Run, pictures: Pictures | None = None) -> dict[str, Any]:
@@ -64,47 +60,29 @@ def run_content(run: Run, pictures: Pictures | None = None) -> dict[str, Any]:
         "graphs": curves(run.run_dir.metrics()),
         "elites": [],
         "tokens": [],
-        "ancestors": [],
         "pictures": None,
         "fits": None,
         "scale": None,
         "note": None,
-        "lineage_note": None,
     }
     if not len(rows):
         return content
     if on_front := front(run, rows):
         content["graphs"].insert(0, on_front)
     marks = dict(on_front["points"]) if on_front else {}
-    born = origins(run, rows)
-    content["lineage_note"] = born.note
     with problem_for_facts(run) as (problem, content["note"]):
         detailed = sorted({*range(min(NUM_TEXTS, len(rows))), *marks})
         texts = dict(zip(detailed, map(infix, whole_expressions(problem, words[detailed])), strict=True))
         facts = report_facts(problem, words)
-        best = range(0 if problem.task.has_pictures() else min(NUM_EXPORTS, len(rows)))
-        exports = _exports(run, problem, content["note"], rows, sorted({*best, *marks}))
         if problem.task.has_pictures():
             drawn = pictures or Pictures(len(rows))
-            content["pictures"] = {
-                **drawn.draw(problem, words, elites.hash[rows]),
-                "ancestors": drawn.ancestors(problem, born.words, born.facts["hash"]),
-            }
+            content["pictures"] = drawn.draw(problem, words, elites.hash[rows])
         else:
-            content["fits"] = fits(problem, np.concatenate([words, born.words]))
+            content["fits"] = fits(problem, words)
     outlines, on_map = search.layout.outlines(), _on_map(run, rows)
     has_levels = bool(content["map"] and content["map"]["levels"])
     levels = search.layout.coordinates(elites.cell[rows])[:, 2].astype(int).tolist() if has_levels else [None] * len(rows)
     content["scale"] = _scale(elites.objective)
-    content["ancestors"] = [
-        {
-            "cell": search.layout.cell_name(int(record["cell"])),
-            "objective": _numbers([record["objective"]])[0],
-            "generation": int(record["generation"]),
-            "operator": operator_name(int(record["operator"])),
-        }
-        for record in born.facts
-    ]
     stubs = dict(zip(detailed, search.problem.language.lowering.emit(words[detailed]), strict=True))
     content["tokens"], programs = _programs(search.problem.language, words)
     for position, row in enumerate(rows.tolist()):
@@ -117,35 +95,21 @@ def run_content(run: Run, pictures: Pictures | None = None) -> dict[str, Any]:
                 "level": levels[position],
                 "values": _numbers([elites.objective[row], *elites.measures[row], *length, elites.generation[row]]),
                 "facts": [[name, f"{values[position]:.9g}"] for name, values in facts.items()],
-                "origin": born.elites[position],
+                "origin": {
+                    "generation": int(elites.generation[row]),
+                    "slot": int(elites.slot[row]),
+                    "operator": operator_name(int(elites.operator[row])),
+                    "parents": [search.layout.cell_name(cell) for cell in elites.parents[row].tolist() if cell >= 0],
+                },
                 "hash": hash_text(elites.hash[row]),
                 "num_instructions": int(elites.num_instructions[row]),
                 "program": programs[position],
                 "front": marks.get(position),
-                "exports": exports.get(position, {}),
-                "instructions": _instructions(problem.language, words[position]),
                 "expression": texts.get(position, ""),
                 "ptx": with_values(stubs.get(position, "")),
             }
         )
     return content
-
-
-def _exports(
-    run: Run, local: Problem, note: str | None, rows: NDArray[np.int64], positions: list[int]
-) -> dict[int, dict[str, str]]:
-    """Exported texts of the elites at these positions, by the page's name of their format."""
-    if not positions:
-        return {}
-    from evo.report.export.formats import export_if_sound  # late: pages of pictures need neither
-    from evo.report.export.verify import Verifier
-
-    job = Verifier(run, local, note, "")
-    exports = {}
-    for position in positions:
-        texts = export_if_sound(job, int(rows[position]), EXPORTS.values())
-        exports[position] = {name: texts[format_name] for name, format_name in EXPORTS.items() if format_name in texts}
-    return exports
 
 
 def _programs(language: Language, words: NDArray[np.uint64]) -> tuple[list[str], list[list[int]]]:
@@ -155,12 +119,6 @@ def _programs(language: Language, words: NDArray[np.uint64]) -> tuple[list[str],
     tokens = [language.decode(word) for word in distinct.tolist()]
     rows: Any = indices.reshape(words.shape).tolist()
     return tokens, [row[:length] for row, length in zip(rows, lengths, strict=True)]
-
-
-def _instructions(language: Language, words: NDArray[np.uint64]) -> list[str]:
-    """The names of a program's live instructions, in order of their first use."""
-    nodes, known = language.lowering.lower(words).nodes, language.instruction_set.instructions
-    return [known[i].name for i in dict.fromkeys(nodes["payload"][nodes["kind"] == NodeKind.PTX].tolist())]
 
 
 def _on_map(run: Run, rows: NDArray[np.int64]) -> set[int]:

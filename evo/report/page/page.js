@@ -1,30 +1,24 @@
 "use strict";
 // The page of a run. Owns its state, which outlives a renewal of the data, and all that is drawn from both. Whatever a task or a
-// file names is set as text or as an attribute, never parsed as markup. Long, since a page in one file without a build step has
-// one script.
+// file names is set as text or as an attribute, never parsed as markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 const POLL_MS = 2000;
-const NARROW = "(max-width: 64rem)"; // as in page.css: one column
-const PHONE = "(max-width: 48rem)"; // the panel takes the whole window
+const PHONE = "(max-width: 48rem)"; // as in page.css: the panel takes the whole window
 const MANY = 1000; // elites
 const LONG = 100; // characters of an expression in the table
-const STEPS = 200; // of the sliders of filters
 const GAP = 65535; // in curves: not finite
 const TOP = 65534; // in curves: the upper edge
-const NEAR = 24; // pixels from the pointer to an elite on the front
-const WRITE_MS = 400; // browsers allow few changes of the address in a while
-const IN_ADDRESS = ["view", "face", "level", "sort", "descending"];
 
 const $ = (id) => document.getElementById(id);
 const state = {
   view: null, face: null, level: "", // of the third measure, "": the best of all
   sort: 0, descending: true,
   cell: null, // that the arrow keys start from
-  ranges: new Map(), // number of a quantity -> [least, greatest], null: no bound
-  shown: [], held: null, playing: false, paused: false,
+  shown: null, // the cell of the panel
+  playing: false,
 };
-let data, elites, byCell, visible, buttons, target, usual, writing, sheets = [];
+let data, elites, byCell, visible, buttons, target, sheet;
 
 // ---- elements
 
@@ -53,6 +47,7 @@ const count = (value) => value.toLocaleString("en");
 const percent = (value) => `${(100 * value).toFixed(1)} %`;
 const label = (elite) => data.quantities.map((name, i) => `${name} ${number(elite.values[i])}`);
 const webp = (text) => `data:image/webp;base64,${text}`;
+const link = (cell) => `#${encodeURIComponent(cell).replaceAll("%2C", ",")}`;
 
 function bytes(text) {
   const raw = atob(text), found = new Uint8Array(raw.length);
@@ -70,7 +65,7 @@ function load(found) {
   data = { ...found, quantities: found.quantities.map(written) };
   elites = data.elites.map((elite, row) => ({ ...elite, row, born: elite.values.at(-1), ...geometry(elite.outline) }));
   byCell = new Map(elites.map((elite) => [elite.cell, elite]));
-  sheets = [data.pictures, data.pictures?.ancestors].map((sheet) => sheet && createImageBitmap(new Blob([bytes(sheet.atlas)], { type: "image/webp" })));
+  sheet = data.pictures && createImageBitmap(new Blob([bytes(data.pictures.atlas)], { type: "image/webp" }));
   target = data.fits && curve(data.fits.target);
   if (!byCell.has(state.cell)) state.cell = elites.length ? elites[0].cell : null;
   if (!data.map && (state.view === null || state.view === "map")) state.view = "gallery";
@@ -80,7 +75,6 @@ function load(found) {
   axis($("horizontal"), data.map?.axes[0], "left");
   axis($("vertical"), data.map?.axes[1], "bottom");
   $("graphs").replaceChildren(...data.graphs.map(graph));
-  ranges();
   drawCells();
   if (before) for (const elite of elites) buttons.get(elite.cell).classList.toggle("changed", before.get(elite.cell)?.hash !== elite.hash);
 }
@@ -111,8 +105,8 @@ function curve(text) {
   return drawn;
 }
 
-function plot(program) {
-  const paths = [svg("path", { class: "target", d: target }), svg("path", { d: curve(data.fits.curves[program]) })];
+function plot(row) {
+  const paths = [svg("path", { class: "target", d: target }), svg("path", { d: curve(data.fits.curves[row]) })];
   return svg("svg", { class: "plot", viewBox: "0 0 1000 1000", preserveAspectRatio: "none", "aria-hidden": "true" }, ...paths);
 }
 
@@ -137,9 +131,6 @@ function menus() {
   $("level").parentElement.hidden = !levels.length;
   options($("level"), [["", "best of all"], ...levels.map((name, i) => [String(i), name])], state.level);
   options($("sort"), [...data.quantities.map((name, i) => [String(i), name]), ["cell", "cell"]], String(state.sort));
-  const used = new Map();
-  for (const elite of elites) for (const name of elite.instructions) used.set(name, (used.get(name) ?? 0) + 1);
-  $("instructions").replaceChildren(...[...used].sort((a, b) => b[1] - a[1]).map(([value, n]) => el("option", { value, label: `${value}, in ${n}` })));
   document.querySelector('[data-view="map"]').disabled = !data.map;
 }
 
@@ -171,80 +162,18 @@ function graph(found) {
     return point;
   });
   const area = el("div", { class: points ? "area front" : "area" }, chart, ...links);
-  if (points) {
-    area.addEventListener("pointermove", (event) => { if (event.target.closest("svg")) tip(nearest(event, found), new DOMRect(event.clientX, event.clientY)); });
-    area.addEventListener("click", (event) => { if (event.target.closest("svg") && nearest(event, found)) open(nearest(event, found).cell); });
-  }
   const [across, up] = ["horizontal", "vertical"].map((name) => el("div", { class: name, "aria-hidden": "true" }));
   return el("li", {}, el("h3", { text: title }), el("div", { class: "graph" }, axis(up, y, "bottom"), area, axis(across, x, "left")));
 }
 
 const fraction = (value, [low, high]) => ((value ?? NaN) - low) / (high - low);
 const spot = (elite, { x, y, measure }) => [fraction(elite.values[1 + measure], x.ends), fraction(elite.values[0], y.ends)];
-const upright = (generation, { x }) => `M${1000 * fraction(generation, x.ends)} 0V1000`;
-
 const drawn = (spots) => spots.filter((at) => at.every((each) => each >= 0 && each <= 1)).map(([across, up]) => `M${1000 * across} ${1000 * (1 - up)}h0`).join("");
 const atEdge = (at) => at.map((each) => Math.min(Math.max(0, each), 1)); // for an elite beyond the front's ends
-
-function nearest({ clientX, clientY, currentTarget }, front) {
-  const box = currentTarget.getBoundingClientRect();
-  let best, least = NEAR;
-  for (const elite of elites) {
-    const [across, up] = spot(elite, front);
-    const distance = Math.hypot(box.left + across * box.width - clientX, box.bottom - up * box.height - clientY);
-    if (distance < least) [best, least] = [elite, distance];
-  }
-  return best;
-}
-
-// ---- filters
 
 function extent(quantity) {
   const values = elites.map((elite) => elite.values[quantity]).filter((value) => value !== null);
   return values.length ? [Math.min(...values), Math.max(...values)] : [0, 0];
-}
-
-function ranges() {
-  const focused = document.activeElement?.dataset?.bound;
-  $("ranges").replaceChildren(...data.quantities.map((name, i) => {
-    const [low, high] = extent(i);
-    const value = (step) => low + ((high - low) * step) / STEPS;
-    const step = (bound, otherwise) => bound === null ? otherwise : Math.round((STEPS * (bound - low)) / (high - low || 1));
-    const bounds = state.ranges.get(i) ?? [null, null];
-    const shown = el("output");
-    const tell = () => {
-      const [from, to] = state.ranges.get(i) ?? [null, null];
-      shown.textContent = `${number(from ?? low)} to ${number(to ?? high)}`;
-    };
-    const slider = (end) => {
-      const text = `${name}, ${end ? "at most" : "at least"}`;
-      const input = el("input", { type: "range", min: 0, max: STEPS, "aria-label": text, "data-bound": `${i}.${end}`, disabled: low === high });
-      input.value = step(bounds[end], end ? STEPS : 0);
-      input.addEventListener("input", () => {
-        const now = [...(state.ranges.get(i) ?? [null, null])];
-        const free = Number(input.value) === (end ? STEPS : 0);
-        now[end] = free ? null : value(Number(input.value));
-        state.ranges.set(i, now);
-        tell();
-        apply();
-      });
-      return input;
-    };
-    const field = el("fieldset", {}, el("legend", {}, `${name} `, shown), slider(0), slider(1));
-    tell();
-    return field;
-  }));
-  if (focused) document.querySelector(`[data-bound="${focused}"]`)?.focus();
-}
-
-function matches(elite) {
-  const within = data.quantities.every((name, i) => {
-    const [from, to] = state.ranges.get(i) ?? [null, null];
-    const value = elite.values[i];
-    return (from === null || (value !== null && value >= from)) && (to === null || (value !== null && value <= to));
-  });
-  const words = $("search").value.toLowerCase().split(/\s+/).filter(Boolean);
-  return within && words.every((word) => elite.instructions.some((name) => name.toLowerCase().includes(word)));
 }
 
 function order(one, two) {
@@ -257,21 +186,16 @@ function order(one, two) {
 
 // ---- cells
 
-// A program has a number: an elite its row; an ancestor, which is none any more, its place behind all elites.
-function face(program, shown = state.face) {
-  if (shown === "curves") return plot(program);
-  const isElite = program < elites.length, place = isElite ? program : program - elites.length;
-  const kind = isElite ? "tile" : "tile past";
+function face(row, shown = state.face) {
+  if (shown === "curves") return plot(row);
   if (shown === "pictures") {
-    const { columns, side } = isElite ? data.pictures : data.pictures.ancestors;
-    const tile = el("canvas", { class: kind, width: side, height: side });
+    const { columns, side } = data.pictures, tile = el("canvas", { class: "tile", width: side, height: side });
     // A copy: to draw a part of an image that large costs a browser as much as all of it.
-    const draw = (sheet) => tile.getContext("2d").drawImage(sheet, -side * (place % columns), -side * Math.floor(place / columns));
-    sheets[isElite ? 0 : 1].then(draw);
+    sheet.then((whole) => tile.getContext("2d").drawImage(whole, -side * (row % columns), -side * Math.floor(row / columns)));
     return tile;
   }
-  const tile = el("span", { class: kind }), elite = elites[program];
-  tile.style.background = color(elite?.values[0] ?? data.ancestors[place].objective);
+  const tile = el("span", { class: "tile" });
+  tile.style.background = color(elites[row].values[0]);
   return tile;
 }
 
@@ -304,15 +228,8 @@ function placed(button, elite, isMap) {
   if (tile) tile.style.width = share(side);
 }
 
-// One of the elites that share a place: the one that the page names, unless a filter hides it.
-function onMap(found) {
-  const places = new Map();
-  for (const elite of found) {
-    const place = elite.outline.join();
-    if ((state.level === "" || elite.level === Number(state.level)) && (elite.on_map || !places.has(place))) places.set(place, elite);
-  }
-  return [...places.values()];
-}
+// One of the elites that share a place.
+const onMap = () => elites.filter((elite) => (state.level === "" ? elite.on_map : elite.level === Number(state.level)));
 
 // What the colours of objectives mean, where they are shown.
 function scale() {
@@ -329,18 +246,13 @@ function scale() {
 function apply() {
   const hadFocus = document.activeElement?.classList.contains("cell") && $("stage").contains(document.activeElement);
   const isMap = state.view === "map", isTable = state.view === "table", stage = $("stage");
-  // With more than two measures, several elites share a place of the map, which shows one of them.
-  const found = elites.filter(matches);
-  visible = (isMap ? onMap(found) : found).sort(order);
+  visible = (isMap ? onMap() : [...elites]).sort(order);
   scale();
-  remember();
   stage.className = $("figure").className = isMap ? "map" : "gallery";
   stage.setAttribute("aria-label", isMap ? "Map of elites" : "Gallery of elites");
   for (const id of ["vertical", "horizontal"]) $(id).hidden = !isMap || (id === "vertical" && data.map.axes.length < 2);
   $("figure").hidden = $("hint").hidden = isTable;
   $("tabular").hidden = !isTable;
-  $("size").disabled = isTable;
-  $("count").textContent = `${count(visible.length)} of ${count(elites.length)} elites`;
   for (const button of document.querySelectorAll("[data-view]")) button.setAttribute("aria-pressed", button.dataset.view === state.view);
   $("direction").textContent = state.descending ? "Descending" : "Ascending";
   if (isTable) table();
@@ -349,20 +261,27 @@ function apply() {
   if (hadFocus) buttons.get(state.cell)?.focus({ preventScroll: true });
 }
 
+// Cells are as large as the window allows, but never too small to touch; those of a very large archive only to be seen.
+function fit() {
+  const room = $("explore").clientWidth - 72, least = elites.length > MANY ? 8 : 24;
+  const side = state.view === "map" ? Math.max(least, Math.min(Math.floor(room / data.map.columns), Math.floor((innerHeight - 230) / data.map.rows), 120)) : 96;
+  $("figure").style.setProperty("--cell", `${side}px`);
+}
+
 function stageCells(isMap) {
   const size = $("figure").style; // of the stage and of the axis below it
   if (isMap) {
     size.setProperty("--columns", data.map.columns);
     size.setProperty("--rows", data.map.rows);
   }
-  size.setProperty("--cell", `${Math.max(isMap ? 0 : 56, Number($("size").value))}px`);
+  fit();
   const shown = visible.map((elite) => {
     const button = buttons.get(elite.cell);
     placed(button, elite, isMap);
     return button;
   });
   const unit = { viewBox: "0 0 1000 1000", preserveAspectRatio: "none", "aria-hidden": "true" };
-  const ring = svg("svg", { ...unit, class: "ring" }, ...["halo", "descends", "chosen", ""].map((name) => svg("path", { class: name })));
+  const ring = svg("svg", { ...unit, class: "ring" }, ...["halo", "chosen", ""].map((name) => svg("path", { class: name })));
   $("stage").replaceChildren(...(isMap ? [svg("svg", unit, svg("path", { class: "empty", d: data.map.outlines })), ...shown, ring] : shown));
   rove();
 }
@@ -372,42 +291,25 @@ function rove() {
   for (const [cell, button] of buttons) button.tabIndex = cell === state.cell ? 0 : -1;
 }
 
-// Marks the elites that the panel shows, and the one that is looked at, wherever they are: in all views, graphs and lines of descent.
+// Marks the elite of the panel, and the one that is looked at, wherever they are: in all views and graphs.
 function mark(elite) {
   for (const each of document.querySelectorAll("[data-cell].on")) each.classList.remove("on");
   for (const each of document.querySelectorAll("[data-cell][aria-current]")) each.removeAttribute("aria-current");
   const same = ({ cell }) => document.querySelectorAll(`[data-cell="${CSS.escape(cell)}"]`);
-  const chosen = state.shown.map((cell) => byCell.get(cell)), marked = elite ? [...chosen, elite] : chosen;
+  const chosen = state.shown === null ? [] : [byCell.get(state.shown)], looked = elite ? [elite] : [];
   for (const each of chosen.flatMap((one) => [...same(one)])) each.setAttribute("aria-current", "true");
-  if (elite) for (const each of same(elite)) each.classList.add("on");
-  const lines = marked.map(descends).join(""), ofChosen = outlines(chosen), ofElite = outlines(elite ? [elite] : []);
-  document.querySelectorAll("#stage .ring path").forEach((each, i) => each.setAttribute("d", [lines + ofChosen + ofElite, lines, ofChosen, ofElite][i]));
+  for (const each of looked.flatMap((one) => [...same(one)])) each.classList.add("on");
+  const outlines = (some) => (data.map ? some.map(path).join("") : ""), marked = [...chosen, ...looked];
+  document.querySelectorAll("#stage .ring path").forEach((each, i) => each.setAttribute("d", outlines([marked, chosen, looked][i])));
   data.graphs.forEach((each, i) => {
-    const d = each.points ? drawn(marked.map((one) => atEdge(spot(one, each)))) : marked.map(({ born }) => upright(born + 1, each)).join("");
+    const upright = ({ born }) => `M${1000 * fraction(born + 1, each.x.ends)} 0V1000`;
+    const d = each.points ? drawn(marked.map((one) => atEdge(spot(one, each)))) : marked.map(upright).join("");
     $("graphs").children[i].querySelector(".marks").setAttribute("d", d);
   });
 }
 
-const outlines = (some) => (data.map ? some.map(path).join("") : "");
-
-// The way of an elite's line of first parents over the map, as far as it is shown: a cell that once had an elite has one still.
-function descends({ origin }) {
-  const cells = origin.line.map((program) => elites[program] ?? byCell.get(data.ancestors[program - elites.length].cell));
-  const places = cells.filter((each) => each?.middle).map(({ middle: [x, y] }) => `${1000 * x} ${1000 * (1 - y)}`);
-  return places.length > 1 ? `M${places.join("L")}` : "";
-}
-
-// The visible elites beside this one, from left to right.
-function rowOf(elite) {
-  const boxes = new Map(visible.map((each) => [each, buttons.get(each.cell).getBoundingClientRect()]));
-  const middle = (boxes.get(elite).top + boxes.get(elite).bottom) / 2;
-  return visible.filter((each) => boxes.get(each).top < middle && boxes.get(each).bottom > middle)
-    .sort((one, two) => boxes.get(one).left - boxes.get(two).left);
-}
-
 function neighbour(key) {
   const from = byCell.get(state.cell), place = visible.indexOf(from);
-  if (key === "Home" || key === "End") return rowOf(from).at(key === "Home" ? 0 : -1);
   const across = { ArrowRight: 1, ArrowLeft: -1 }[key] ?? 0, up = { ArrowUp: 1, ArrowDown: -1 }[key] ?? 0;
   if (state.view !== "map") {
     const columns = getComputedStyle($("stage")).gridTemplateColumns.split(" ").length;
@@ -481,116 +383,66 @@ function looked(element) {
   return [found && byCell.get(found.dataset.cell), found?.matches(".cell, .point") ? found.getBoundingClientRect() : null];
 }
 
-// ---- the address: its fragment has the cells that the panel shows and, after a question mark, all else that is not as usual
+// ---- the panel; the address has its cell after #
 
-const cellsOf = (hash) => hash.slice(1).split("?")[0].split("~").filter(Boolean).map(decodeURIComponent).filter((cell) => byCell.has(cell)).slice(0, 2);
-const link = (...cells) => `#${cells.map((cell) => encodeURIComponent(cell).replaceAll("%2C", ",")).join("~")}`;
-
-function address() {
-  const kept = IN_ADDRESS.filter((name) => state[name] !== usual[name]).map((name) => [name, state[name]]);
-  const all = link(...state.shown) + (kept.length ? `?${new URLSearchParams(kept)}` : "");
-  return all === "#" ? location.pathname + location.search : all;
-}
-
-function remember() {
-  clearTimeout(writing);
-  if (usual) writing = setTimeout(() => history.replaceState(null, "", address()), WRITE_MS);
-}
-
-function follow() {
-  const given = new URLSearchParams(location.hash.split("?")[1]);
-  const among = (name, values) => values.find((value) => String(value) === given.get(name)) ?? usual[name];
-  const listed = (name) => [...$(name).options].map((each) => each.value);
-  Object.assign(state, {
-    view: among("view", [...(data.map ? ["map"] : []), "gallery", "table"]), face: among("face", listed("face")), level: among("level", listed("level")),
-    sort: among("sort", ["cell", ...data.quantities.keys()]), descending: among("descending", [true, false]),
-    shown: cellsOf(location.hash),
-  });
-  for (const name of ["face", "level", "sort"]) $(name).value = state[name];
-  drawCells();
+function open(cell) {
+  if (state.shown !== cell) history.pushState(null, "", link(cell));
+  state.shown = cell;
   present();
 }
 
-// ---- the panel
-
-function open(cell) {
-  const cells = state.held && state.held !== cell ? [state.held, cell] : [cell];
-  hold(null);
-  show(...cells);
-}
-
-function show(...cells) {
-  const isNew = state.shown.join("~") !== cells.join("~");
-  state.shown = cells;
-  clearTimeout(writing);
-  if (isNew) history.pushState(null, "", address());
+function follow() {
+  const cell = decodeURIComponent(location.hash.slice(1));
+  state.shown = byCell.has(cell) ? cell : null;
   present();
 }
 
 function present() {
-  const cells = state.shown;
   tip(null);
-  if (!cells.length) {
+  if (state.shown === null) {
     if ($("panel").open) $("panel").close();
     return;
   }
-  state.cell = cells.at(-1);
+  state.cell = state.shown;
   rove();
-  cards();
-  mark();
+  $("card").replaceChildren(...card(byCell.get(state.shown)));
   $("panel-state").textContent = "";
   $("panel").scrollTop = 0;
   if (!$("panel").open) matchMedia(PHONE).matches ? $("panel").showModal() : $("panel").show();
-  $("cards").querySelector("article:last-child h2").focus({ preventScroll: true });
-}
-
-function cards() {
-  const chosen = state.shown.map((cell) => byCell.get(cell));
-  $("panel").classList.toggle("two", chosen.length > 1);
-  $("cards").replaceChildren(...chosen.map(card));
-  $("comparison").replaceChildren(...(chosen.length > 1 ? [comparison(...chosen)] : []));
-}
-
-function comparison(one, two) {
-  const rows = data.quantities.map((name, i) => {
-    const [a, b] = [one.values[i], two.values[i]];
-    const difference = a === null || b === null ? "" : (b > a ? "+" : "") + number(b - a);
-    return el("tr", {}, el("th", { scope: "row", text: name }), ...[number(a), number(b), difference].map((text) => el("td", { text })));
-  });
-  const heads = ["", `cell ${one.cell}`, `cell ${two.cell}`, "difference"].map((text) => text ? el("th", { scope: "col", text }) : el("td"));
-  return el("table", {}, el("caption", { text: "Scores of both" }), el("thead", {}, el("tr", {}, ...heads)), el("tbody", {}, ...rows));
+  fit(); // in the room beside the panel
+  $("card").querySelector("h2").focus({ preventScroll: true });
 }
 
 function card(elite) {
-  const id = `elite-${elite.row}`;
-  const title = el("h2", { id, tabindex: -1, text: `Cell ${elite.cell}` });
-  const place = el("p", { class: "rank", text: rank(elite) });
-  return el("article", { "aria-labelledby": id, "data-hash": elite.hash }, title, place, ...looks(elite), actions(elite), scores(elite),
+  const rank = `Rank ${elite.row + 1} of ${count(data.counts.elites)} by objective` + (elite.front === null ? "" : `; on the front${elite.front && `: ${elite.front}`}`);
+  const source = programText(elite), copied = `# cell ${elite.cell}, objective ${elite.values[0]}\n${source}\n`;
+  const cell = el("code", { text: `--cell ${elite.cell}` });
+  return [el("h2", { tabindex: -1, text: `Cell ${elite.cell}` }), el("p", { class: "rank", text: rank }), ...looks(elite),
+    el("div", { class: "actions" }, el("button", { type: "button", text: "Copy program", onclick: () => copy(copied) })), scores(elite),
     ...texts(elite, "Expression", elite.expression),
     ...section(`Program: ${elite.program.length} words, ${elite.num_instructions} live instructions`,
-      el("pre", { class: "program", tabindex: 0, text: programText(elite), "aria-label": "Program" }),
+      el("pre", { class: "program", tabindex: 0, text: source, "aria-label": "Program" }),
       el("p", { class: "note" }, "Score it again with ", el("code", { text: "evo eval RUN/config.yaml FILE" }),
-        "; as Python, C or CUDA: ", el("code", { text: `evo export RUN --cell ${elite.cell} --format python` }))),
-    ...section("Origin", el("div", { class: "origin" }, ...origin(elite))),
-    ...texts(elite, "PTX", elite.ptx.trim()));
+        "; evo show, simplify, film and export take it by ", cell)),
+    ...section("Origin", el("p", {}, `Made in generation ${elite.origin.generation} (slot ${elite.origin.slot}) by `, maker(elite.origin.operator),
+      elite.origin.parents.length ? ` from cells ${elite.origin.parents.join(" and ")}.` : "."), el("p", { class: "note" }, "Hash ", el("code", { text: elite.hash }))),
+    ...texts(elite, "PTX", elite.ptx.trim())];
 }
 
 const texts = (elite, name, text) => section(name, text ? el("pre", { tabindex: 0, text, "aria-label": name })
   : el("p", { class: "note" }, "See ", el("code", { text: `evo show RUN --cell ${elite.cell}` })));
 
-const rank = (elite) => `Rank ${elite.row + 1} of ${count(data.counts.elites)} by objective` + (elite.front === null ? "" : `; on the front${elite.front && `: ${elite.front}`}`);
 const section = (title, ...content) => [el("h3", { text: title }), ...content];
 
 function looks(elite) {
   if (data.pictures) {
     const film = data.pictures.films[elite.row], still = data.pictures.stills[elite.row];
     if (!still) return [el("div", { class: "picture small", role: "img", "aria-label": `Picture of cell ${elite.cell}` }, face(elite.row, "pictures"))];
-    const image = el("img", { alt: `Picture of cell ${elite.cell}` }), small = webp(still);
-    let shown = small; // until a server has drawn a larger one
+    const image = el("img", { alt: `Picture of cell ${elite.cell}` });
     const toggle = el("button", { type: "button", class: "play" });
     const turn = () => {
-      image.src = film && state.playing ? webp(film) : shown;
-      image.classList.toggle("coarse", image.src === small && elite.row >= data.pictures.large);
+      image.src = webp(film && state.playing ? film : still);
+      image.classList.toggle("coarse", elite.row >= data.pictures.large);
       toggle.textContent = state.playing ? "Pause" : "Play";
       toggle.setAttribute("aria-label", `${toggle.textContent} the animation of cell ${elite.cell}`);
     };
@@ -599,27 +451,12 @@ function looks(elite) {
       turn();
     });
     turn();
-    const save = saving(elite, "picture", small, "webp");
-    if (data.live) larger(elite).then((url) => { save.href = shown = url; turn(); }, () => {}); // else the small one stays
-    return [el("div", { class: "picture" }, image, ...(film ? [toggle] : [])), save];
+    return [el("div", { class: "picture" }, image, ...(film ? [toggle] : []))];
   }
-  if (data.fits) {
-    const figure = el("figure", { class: "chart" }, plot(elite.row), el("figcaption", {}, ...legend()));
-    return [figure, saving(elite, "picture", drawing(figure), "svg")];
-  }
+  if (data.fits) return [el("figure", { class: "chart" }, plot(elite.row), el("figcaption", {}, ...legend()))];
   const swatch = el("div", { class: "swatch" });
   swatch.style.background = color(elite.values[0]);
   return [swatch];
-}
-
-// A picture as large as the panel, from the server.
-async function larger(elite) {
-  const asked = new URLSearchParams(location.search);
-  asked.set("hash", elite.hash);
-  asked.set("size", Math.min(2048, Math.ceil(512 * devicePixelRatio)));
-  const answer = await fetch(`picture?${asked}`);
-  if (!answer.ok) throw new Error(answer.statusText);
-  return URL.createObjectURL(await answer.blob());
 }
 
 // What a picture of curves shows: its lines, and the ranges of both axes.
@@ -630,45 +467,16 @@ function legend() {
     el("span", { text: across }), el("span", { text: `${output} from ${number(y[0])} to ${number(y[1])}` })];
 }
 
-// A figure of curves as a file of its own, with the colours that it has here and its legend below.
-function drawing(figure) {
-  const style = getComputedStyle(document.documentElement), colors = ["--target", "--accent"].map((name) => style.getPropertyValue(name));
-  const curves = figure.querySelector("svg").cloneNode(true);
-  filled(curves, { x: 10, y: 10, width: 780, height: 400 }, []);
-  [...curves.children].forEach((each, i) => filled(each, { fill: "none", stroke: colors[i], "stroke-width": 2, "vector-effect": "non-scaling-stroke" }, []));
-  const texts = [...figure.querySelectorAll("span")].map((each, i) => svg("text", { x: 10 + 390 * (i % 2), y: 435 + 22 * (i >> 1), fill: [colors[1], colors[0]][i] ?? "gray", text: each.textContent }));
-  const whole = svg("svg", { width: 800, height: 470, "font-family": "sans-serif", "font-size": 14 }, curves, ...texts);
-  return `data:image/svg+xml,${encodeURIComponent(new XMLSerializer().serializeToString(whole))}`;
-}
-
-const saving = (elite, what, href, suffix) => el("a", { href, download: `cell_${elite.cell.replace(/\D+/g, "_")}.${suffix}`, text: `Save ${what}` });
-
 // Lines as long as `evo show` has them.
 const programText = (elite) => elite.program.map((i) => data.tokens[i]).join(" ").replace(/(.{1,100})( |$)/g, "$1\n").trim();
 
-function actions(elite) {
-  const text = `# cell ${elite.cell}, objective ${elite.values[0]}\n${programText(elite)}\n`;
-  const copy = el("button", { type: "button", text: "Copy program", onclick: () => copied(text) });
-  const exports = Object.entries(elite.exports ?? {}).map(([name, text]) => el("button", { type: "button", text: `Copy as ${name}`, onclick: () => copied(text) }));
-  const paired = state.shown.length > 1;
-  const compare = paired
-    ? el("button", { type: "button", text: "Take away", "aria-label": `Take cell ${elite.cell} away`, onclick: () => show(...state.shown.filter((cell) => cell !== elite.cell)) })
-    : el("button", { type: "button", text: "Compare with …", onclick: () => { hold(elite.cell); $("panel").close(); } });
-  return el("div", { class: "actions" }, copy, ...exports, compare, saving(elite, "program", `data:text/plain,${encodeURIComponent(text)}`, "txt"));
-}
-
-async function copied(text) {
+async function copy(text) {
   try {
     await navigator.clipboard.writeText(text);
+    $("panel-state").textContent = "Copied.";
   } catch { // such as where the page may not use the clipboard
-    const area = el("textarea", { "aria-hidden": "true" });
-    area.value = text;
-    $("panel").append(area);
-    area.select();
-    document.execCommand("copy");
-    area.remove();
+    $("panel-state").textContent = "The browser refuses; select the program and copy it.";
   }
-  $("panel-state").textContent = "Copied.";
 }
 
 function scores(elite) {
@@ -688,101 +496,36 @@ function maker(operator) {
   return data.operators[operator] ? el("abbr", { title: data.operators[operator], text: operator }) : operator;
 }
 
-function origin(elite) {
-  const { operator, generation, slot, parents } = elite.origin;
-  const cells = parents.flatMap(([cell, row], i) => [i ? " and " : " from ",
-    row === null ? `cell ${cell} (replaced since)` : el("a", { href: link(cell), "data-cell": cell, text: `cell ${cell}` })]);
-  const story = el("p", {}, `Made in generation ${generation} (slot ${slot}) by `, maker(operator), ...cells, ".");
-  const hash = el("p", { class: "note" }, "Hash ", el("code", { text: elite.hash }));
-  return [story, ...(elite.origin.line.length > 1 ? [descent(elite)] : []), el("p", { class: "note", text: ancestry(elite) }), hash];
-}
-
-function ancestry({ origin: { line, length, end } }) {
-  const programs = length === 1 ? "this program alone" : count(length) + " programs" + (line.length < length ? `, ${line.length} of them shown` : "");
-  const since = {
-    complete: "back to one without parents",
-    forgotten: "its beginning is forgotten",
-    archive: data.lineage_note ?? "older ones have been replaced, and nothing is recorded of them",
-  };
-  return `Line of first parents: ${programs}; ${since[end]}.`;
-}
-
-// The programs of the line that are shown, oldest first. Those that are still elites lead to their cells.
-function descent(elite) {
-  const items = elite.origin.line.map((program) => {
-    const there = elites[program], past = data.ancestors[program - elites.length];
-    const { cell, operator, generation, objective } = past ?? { ...there.origin, cell: there.cell, objective: there.values[0] };
-    const leads = there && there !== elite, shown = state.face === "lineages" ? usual.face : state.face;
-    const picture = leads
-      ? el("a", { class: "cell", href: link(cell), "data-cell": cell, "aria-label": `Ancestor in cell ${cell}` }, face(program, shown))
-      : el("span", { class: "cell" }, face(program, shown));
-    placed(picture, null, false);
-    const made = maker(operator.replace(/^none \((.*)\)$/, "$1"));
-    return el("li", {}, picture, ...[`gen. ${count(generation)}`, made, number(objective)].map((text) => el("span", {}, text)));
-  });
-  return el("ol", { class: "descent", "aria-label": "Ancestors, the oldest first" }, ...items);
-}
-
-function hold(cell) {
-  state.held = cell;
-  $("comparing").hidden = cell === null;
-  if (cell !== null) $("comparing").firstElementChild.textContent = `Choose an elite to compare with cell ${cell}.`;
-}
-
 // ---- renewal, where a server has the page
 
 async function poll() {
-  if (!state.paused) {
-    try {
-      const answer = await fetch(location.pathname + location.search, { cache: "no-store", headers: { "If-None-Match": `"${data.live}"` } });
-      if (answer.status === 200) {
-        const next = new DOMParser().parseFromString(await answer.text(), "text/html");
-        renew(await unpacked(next.getElementById("data").textContent));
-      }
-      else if (answer.status !== 304) throw new Error(answer.statusText);
-      tell(`generation ${count(data.counts.generations)}`);
-    } catch {
-      tell("no answer from evo watch; trying again");
+  try {
+    const answer = await fetch(location.pathname, { cache: "no-store", headers: { "If-None-Match": `"${data.live}"` } });
+    if (answer.status === 200) {
+      const next = new DOMParser().parseFromString(await answer.text(), "text/html");
+      renew(await unpacked(next.getElementById("data").textContent));
     }
+    else if (answer.status !== 304) throw new Error(answer.statusText);
+    tell(`generation ${count(data.counts.generations)}`);
+  } catch {
+    tell("no answer from evo watch; trying again");
   }
   setTimeout(poll, POLL_MS);
 }
 
 function tell(text) {
-  if ($("live-state").textContent !== text) $("live-state").textContent = text;
+  if ($("live").textContent !== text) $("live").textContent = text;
 }
 
+// The panel keeps its elite as long as that is one.
 function renew(found) {
-  const [left, top] = [$("scroll").scrollLeft, scrollY];
-  const within = document.activeElement && $("panel").contains(document.activeElement) ? document.activeElement.id : null;
+  const before = byCell.get(state.shown)?.hash, [left, top] = [$("scroll").scrollLeft, scrollY];
   tip(null);
+  if (!found.elites.some((elite) => elite.cell === state.shown)) state.shown = null;
   load(found);
-  state.shown = state.shown.filter((cell) => byCell.has(cell));
-  if ($("panel").open) {
-    const kept = [...$("cards").children].map((each) => each.dataset.hash).join();
-    if (kept !== state.shown.map((cell) => byCell.get(cell).hash).join()) {
-      const depth = $("panel").scrollTop;
-      cards();
-      $("panel").scrollTop = depth;
-      if (within !== null) $("cards").querySelector("h2")?.focus({ preventScroll: true });
-    } else {
-      refresh();
-    }
-  }
+  if (byCell.get(state.shown)?.hash !== before) present();
   $("scroll").scrollLeft = left;
   scrollTo(scrollX, top);
-}
-
-// What the panel says of other elites, where its own are the same as before.
-function refresh() {
-  const led = document.activeElement?.closest(".origin") ? document.activeElement.getAttribute("href") : null;
-  [...$("cards").children].forEach((article, i) => {
-    const elite = byCell.get(state.shown[i]);
-    article.querySelector(".rank").textContent = rank(elite);
-    article.querySelector(".origin").replaceChildren(...origin(elite));
-  });
-  const back = led && [...$("cards").querySelectorAll(".origin a")].find((each) => each.getAttribute("href") === led);
-  if (led) (back ?? $("cards").querySelector("h2")).focus({ preventScroll: true });
 }
 
 // ---- events
@@ -793,15 +536,10 @@ function listen() {
   $("level").addEventListener("change", () => { state.level = $("level").value; apply(); });
   $("sort").addEventListener("change", () => { state.sort = $("sort").value === "cell" ? "cell" : Number($("sort").value); apply(); });
   $("direction").addEventListener("click", () => { state.descending = !state.descending; apply(); });
-  $("size").addEventListener("input", apply);
-  $("theme").addEventListener("change", () => { document.documentElement.dataset.theme = $("theme").value; });
-  $("search").addEventListener("input", apply);
-  $("reset").addEventListener("click", () => { $("search").value = ""; state.ranges.clear(); ranges(); apply(); });
   $("tabular").addEventListener("click", (event) => {
     const key = event.target.closest("[data-sort]")?.dataset.sort;
     if (key !== undefined) sortBy(key);
   });
-  $("comparing").querySelector("button").addEventListener("click", () => { hold(null); buttons.get(state.cell)?.focus(); });
 
   const stage = $("stage");
   stage.addEventListener("click", (event) => {
@@ -813,7 +551,7 @@ function listen() {
     rove();
   });
   stage.addEventListener("keydown", (event) => {
-    if (!/^(Arrow(Left|Right|Up|Down)|Home|End)$/.test(event.key) || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (!/^Arrow(Left|Right|Up|Down)$/.test(event.key) || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
     const next = neighbour(event.key);
     if (next) buttons.get(next.cell).focus();
@@ -823,61 +561,36 @@ function listen() {
   document.documentElement.addEventListener("pointerleave", () => tip(null));
   addEventListener("focusin", (event) => { if (event.target.matches(":focus-visible")) tip(...looked(event.target)); });
   addEventListener("focusout", () => tip(null));
-  addEventListener("click", (event) => {
-    const led = event.target.closest?.('a[href^="#"]');
-    if (!led || event.ctrlKey || event.metaKey || event.shiftKey) return;  // those open the elite in a new tab
-    event.preventDefault();
-    show(...cellsOf(led.hash));
-  });
   addEventListener("scroll", () => tip(null), { passive: true });
   addEventListener("hashchange", follow);
-  addEventListener("beforeprint", () => { // on paper, a modal panel would cover the page
-    if (!$("panel").matches(":modal")) return;
-    $("panel").close();
-    $("panel").show();
-  });
   $("close").addEventListener("click", () => $("panel").close());
   $("panel").addEventListener("close", () => {
-    if ($("panel").open) return;  // the event comes late: other cells are shown by now
-    state.shown = [];
+    if ($("panel").open) return; // the event comes late: another cell is shown by now
+    const cell = state.shown ?? state.cell;
+    state.shown = null;
+    if (location.hash) history.replaceState(null, "", location.pathname + location.search);
     mark();
-    remember();
-    const back = state.view === "table" ? [...$("tabular").querySelectorAll("tbody a")].find((each) => each.textContent === state.cell) : buttons.get(state.cell);
+    fit();
+    const back = state.view === "table" ? [...$("tabular").querySelectorAll("tbody a")].find((each) => each.textContent === cell) : buttons.get(cell);
     back?.focus({ preventScroll: true });
   });
   addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;
     if (!$("tip").hidden) tip(null);
     else if (!$("panel").matches(":modal") && $("panel").open) $("panel").close();
-    else if (state.held !== null) hold(null);
   });
   if (data.live) {
     $("live").hidden = false;
     tell(`generation ${count(data.counts.generations)}`);
-    $("live-toggle").addEventListener("click", () => {
-      state.paused = !state.paused;
-      $("live-toggle").setAttribute("aria-pressed", state.paused);
-    });
     setTimeout(poll, POLL_MS);
   }
 }
 
-// Cells are as large as the window allows, but never too small to touch; those of a very large archive only to be seen.
-function fit(found) {
-  if (!found.map) return 96;
-  const room = $("explore").clientWidth - 72;
-  return Math.max(found.elites.length > MANY ? 8 : 24, Math.min(Math.floor(room / found.map.columns), Math.floor((innerHeight - 230) / found.map.rows), 120));
-}
-
 async function begin() {
-  const given = await unpacked($("data").textContent);
-  $("size").value = fit(given);
-  $("filters").open = !matchMedia(NARROW).matches;
-  load(given);
-  usual = Object.fromEntries(IN_ADDRESS.map((name) => [name, state[name]]));
+  load(await unpacked($("data").textContent));
   listen();
   if (location.hash) follow();
-  return Promise.all(sheets);
+  return sheet;
 }
 
 const begun = begin();

@@ -1,39 +1,30 @@
 """A run's page over HTTP, renewed with each checkpoint.
 
-Owns the server, who may ask it, and when the page is made anew. It serves that page alone, from memory, and reads no file that a
-request names. Knows nothing of what the page shows.
+Owns the server and when the page is made anew. It serves that page alone, from memory, and reads no file that a request names.
+Knows nothing of what the page shows.
 """
 
 import gzip
 import hashlib
-import hmac
-import ipaddress
-import re
-import secrets
-import socket
 from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Event, Lock, Thread
+from threading import Event, Thread
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
-
-import numpy as np
+from urllib.parse import urlsplit
 
 from evo.errors import UserError, one_line, os_errors_as
-from evo.report.elites import hash_text as hash_of
 from evo.report.page import page_of
 from evo.report.page.content import MAX_ELITES
-from evo.report.page.pictures import Pictures, picture
+from evo.report.page.pictures import Pictures
 from evo.run.run import Run
 
+HOST = "127.0.0.1"
 LOOK_S = 1.0  # between looks for a new checkpoint
-MIN_SIZE, MAX_SIZE = 16, 2048  # of a picture that is asked for, in pixels
 READ_S = 30.0  # that a connection may be silent
-_TOKEN_BYTES = 16
 _HEADERS = {
     "Content-Type": "text/html; charset=utf-8",
     "Cache-Control": "no-cache",
@@ -54,43 +45,34 @@ class Served:
 
 
 class PageServer(AbstractContextManager["PageServer"]):
-    """Serves the page of a run until it is told to stop.
+    """Serves the page of a run to browsers of this machine until it is told to stop.
 
     Args:
         path: the run's folder.
         overrides: of its config.
-        host, port: where to listen; port 0: any that is free. A host beyond this machine needs a token, which is part of `url`.
+        port: where to listen; 0: any that is free.
         warn: called with a line if the run cannot be read any more; the last page stays.
 
     Raises:
-        UserError: no run, a finished run without elites, a damaged one, or the address cannot be used.
+        UserError: no run, a finished run without elites, a damaged one, or the port cannot be used.
     """
 
-    def __init__(self, path: Path, overrides: tuple[str, ...], host: str, port: int, warn: Callable[[str], None]):
+    def __init__(self, path: Path, overrides: tuple[str, ...], port: int, warn: Callable[[str], None]):
         self._path, self._overrides, self._warn = path.absolute(), overrides, warn
         self._pictures: Pictures | None = None
-        self._run: Run | None = None  # that the page shows
-        self._lock = Lock()  # of the run: one picture at a time
         self._stopped = Event()
         self._seen: tuple[str, ...] = ()
         self._warned = ""
-        addresses = _resolved(host, port)
-        is_local = all(ipaddress.ip_address(address[0]).is_loopback for _, address in addresses)
-        self.token = None if is_local else secrets.token_urlsafe(_TOKEN_BYTES)
-        family, address = addresses[0]
-        with os_errors_as(f"--host {host} --port {port}: cannot listen"):
-            self._server = _Server(address, family, self)
+        with os_errors_as(f"--port {port}: cannot listen"):
+            self._server = _Server((HOST, port), self)
         try:
             self.served = self._made(first=True)
         except BaseException:
             self._server.server_close()
             raise
-        self._port = self._server.server_address[1]
-        if ipaddress.ip_address(address[0]).is_unspecified:
-            host = socket.gethostname()  # listening at every address has no name of its own
-        shown = f"[{host}]" if ":" in host else host
-        self.hosts = {f"{name}:{self._port}" for name in ("localhost", "127.0.0.1", "[::1]", shown)} if is_local else None
-        self.url = f"http://{shown}:{self._port}/" + (f"?token={self.token}" if self.token else "")
+        port = self._server.server_address[1]
+        self.hosts = {f"{name}:{port}" for name in ("localhost", HOST)}
+        self.url = f"http://{HOST}:{port}/"
         self._thread = Thread(target=self._server.serve_forever, name="watch", daemon=True)
         self._thread.start()
 
@@ -117,19 +99,6 @@ class PageServer(AbstractContextManager["PageServer"]):
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
-        with self._lock:  # a picture may be drawn from it
-            run, self._run = self._run, None
-        if run:
-            run.close()
-
-    def picture(self, hash_text: str, size: int) -> bytes | None:
-        """The picture of an elite of this hash as WebP, drawn now; None: the page has none, or its task cannot draw it."""
-        with self._lock, suppress(UserError):
-            if self._run and self._pictures and MIN_SIZE <= size <= MAX_SIZE:
-                elites = self._run.search.elites()
-                for row in np.flatnonzero([hash_of(digest) == hash_text for digest in elites.hash])[:1]:
-                    return picture(self._run.search.problem, elites.solution[row], size)
-        return None
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -138,7 +107,7 @@ class PageServer(AbstractContextManager["PageServer"]):
         """The page as the last checkpoint has it."""
         seen = _checkpoints(self._path)
         run, notes = Run.view(self._path, self._overrides)
-        try:
+        with closing(run):
             if first:
                 for line in notes:
                     self._warn(line)
@@ -148,13 +117,6 @@ class PageServer(AbstractContextManager["PageServer"]):
                 self._pictures = Pictures(min(run.search.layout.num_cells, MAX_ELITES))
             version = hashlib.sha256("\n".join(seen).encode()).hexdigest()[:16]
             html = page_of(run, self._pictures, live=version)
-        except BaseException:
-            run.close()
-            raise
-        with self._lock:
-            before, self._run = self._run, run
-        if before:
-            before.close()
         self._seen = seen
         return Served(version, html, gzip.compress(html, compresslevel=1))
 
@@ -163,8 +125,7 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False  # a browser keeps its connection open
 
-    def __init__(self, address: Any, family: socket.AddressFamily, watch: PageServer):
-        self.address_family = family
+    def __init__(self, address: tuple[str, int], watch: PageServer):
         self.watch = watch
         super().__init__(address, _Handler)
 
@@ -199,20 +160,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self) -> None:
         watch, url = self.server.watch, urlsplit(self.path)
         # Another site's name that leads here (DNS rebinding) is not this server's.
-        if watch.hosts is not None and self.headers.get("Host", "").lower() not in watch.hosts:
+        if self.headers.get("Host", "").lower() not in watch.hosts:
             self.send_error(HTTPStatus.MISDIRECTED_REQUEST)
-            return
-        token = parse_qs(url.query).get("token", [""])[-1]
-        if watch.token is not None and not hmac.compare_digest(token.encode(), watch.token.encode()):
-            self.send_error(HTTPStatus.FORBIDDEN, "The address needs the token that evo watch printed.")
-            return
-        if url.path == "/picture" and not url.netloc:
-            asked = {name: values[-1] for name, values in parse_qs(url.query).items()}
-            size = int(asked["size"]) if re.fullmatch("[0-9]{1,4}", asked.get("size", "")) else 0
-            if (drawn := watch.picture(asked.get("hash", ""), size)) is None:
-                self.send_error(HTTPStatus.NOT_FOUND)
-            else:
-                self._send(HTTPStatus.OK, drawn, {**_HEADERS, "Content-Type": "image/webp"})
             return
         if url.path != "/" or url.netloc:
             self.send_error(HTTPStatus.NOT_FOUND)
@@ -235,15 +184,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(content)
-
-
-def _resolved(host: str, port: int) -> list[tuple[socket.AddressFamily, Any]]:
-    """The addresses of a host name; the first is listened at."""
-    try:
-        addresses = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    except (OSError, UnicodeError) as error:
-        raise UserError(f"--host {host}: no such address: {error}") from error
-    return [(family, address) for family, _, _, _, address in addresses]
 
 
 def _checkpoints(path: Path) -> tuple[str, ...]:

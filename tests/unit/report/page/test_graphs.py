@@ -1,9 +1,8 @@
-"""evo.report.page.graphs: which points graphs have, and where they lie; and what the page offers of elites on the front."""
+"""evo.report.page.graphs: which points graphs have, and where they lie."""
 
 import numpy as np
 import pytest
 
-from evo.report.page import content
 from evo.report.page.content import run_content
 from evo.report.page.graphs import curves, front
 
@@ -60,17 +59,5 @@ def test_a_front_has_its_elites_the_marked_one_and_those_below(new_run, make_tas
     assert found["line"].count("L") == 4  # stairs
 
 
-def test_elites_on_the_front_and_the_best_can_be_copied_as_what_computes_the_same(new_run, make_task, monkeypatch):
-    off_front = ("%x 0.5 mul_ftz_f32 %x mul_ftz_f32 0.25 mul_ftz_f32", 0.625, (3.0, 0.0))
-    run = new_run([*ELITES[:2], ELITES[3], off_front], {"task": str(make_task(LINE))})
-    found = run_content(run)
-    both = ["Python", "LaTeX"]
-    exports = [(each["front"], list(each["exports"])) for each in found["elites"]]
-    assert exports == [("chosen", both), ("knee", both), ("", both), (None, both)]
-    monkeypatch.setattr(content, "NUM_EXPORTS", 3)
-    assert [list(each["exports"]) for each in run_content(run)["elites"]] == [both, both, both, []]
-    namespace: dict = {}
-    exec(found["elites"][0]["exports"]["Python"], namespace)
-    np.testing.assert_array_equal(namespace["program"](np.float32([1.0, 2.0, 3.0]))[0], [1.0, 8.0, 27.0])
-    assert "y &= 2 x" in found["elites"][1]["exports"]["LaTeX"]
+def test_a_run_without_elites_has_no_front(new_run):
     assert not any("front" in graph["title"] for graph in run_content(new_run([]))["graphs"])
