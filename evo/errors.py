@@ -13,11 +13,10 @@ import resource
 import shlex
 import signal
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
 from evo.escape import cut, printable
 
@@ -28,7 +27,6 @@ class FailureKind(StrEnum):
     REJECTED = "rejected"  # by the compiler
     TIMED_OUT = "timed out"  # its compilation exceeded the time limit: the one kind that another try may change
     DIED = "died"  # the process that compiled it, twice
-    DEVICE_FAILED = "device failed"  # while it ran the program alone
 
 
 class UserError(Exception):
@@ -103,17 +101,7 @@ def plural(count: int, noun: str) -> str:
 
 
 class DeviceFailure(Exception):
-    """The GPU failed, and this process cannot use it any more.
-
-    failures: the programs at fault, as `evo.evaluate.Failure`; empty if the machine is.
-    """
-
-    def __init__(self, message: str, failures: Sequence[Any]):
-        super().__init__(message)
-        self.failures = failures
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return DeviceFailure, (str(self), self.failures)
+    """The GPU failed, and this process cannot use it any more."""
 
 
 MAX_LISTED = 17  # names that a message lists

@@ -33,9 +33,6 @@ A program at fault, rather than a call, is made by its text: EVO_EMULATED_GPU_FA
 Approximate instructions are as exact as libm's. With EVO_EMULATED_GPU_ERRORS in the environment they have the largest errors that
 the PTX ISA documents: `up`, `down`, or `mixed`, by the bits of the operands.
 
-A process that tries programs alone (evo.evaluate.cuda.blame) has these options but for their faults, and those of
-EVO_EMULATED_GPU_TRIAL.
-
 It models no time, so EVO_EMULATED_GPU_COSTS says what a calibration finds (evo.evaluate.calibration): seconds of a program on the
 CPU and on the GPU, such as `1e-3,1e-4`. Without it they are measured, and the stand-in is the slower one.
 

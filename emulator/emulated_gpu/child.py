@@ -20,8 +20,7 @@ def run_work(work: str, argument: object) -> tuple[str | None, bool]:
                 file.write(f"{os.getpid()}\n")
         options = os.environ.pop(SELF_TEST)
     else:
-        lasting = [option for option in os.environ.get("EVO_EMULATED_GPU", "").split(",") if not option.startswith("fault=")]
-        options = ",".join(filter(None, [*lasting, os.environ.get("EVO_EMULATED_GPU_TRIAL", "")]))
+        options = os.environ.get("EVO_EMULATED_GPU", "")
     os.environ["EVO_EMULATED_GPU"] = options
     from emulated_gpu.__main__ import prepare
 

@@ -169,14 +169,8 @@ def _execute(run: LiveRun, folder: Path) -> None:
         with interrupted, progress:
             reason = run.execute(progress, interrupted)
     except DeviceFailure as failure:
-        count = len(failure.failures)
-        culprits = (
-            f"; programs that fail alone, {count} of them, are in {folder / 'quarantine'} and are left out from now on"
-            if count
-            else ""
-        )
         resume_line = f"the last checkpoint stands, go on with: {command_line('resume', folder)}"
-        end_at_once(EXIT_DEVICE_FAILED, f"the GPU failed: {failure}{culprits}; {resume_line}")
+        end_at_once(EXIT_DEVICE_FAILED, f"the GPU failed: {failure}; {resume_line}")
     say(reason if reason == "interrupted" else f"stopped by {reason}")
     if search.problem.config.search.emitters:
         say(success_text(search.emitter.success()))

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evo.compile.assembler import choose_opt_level
 from evo.errors import DeviceFailure, FailureKind, UserError
 from evo.evaluate import Evaluator, PickledTask, TaskSource
 from evo.evaluate.options import AUTO, EvaluationOptions
@@ -63,29 +62,24 @@ class Backend:
     """One way to run programs.
 
     why_unusable: gives in one line what this machine lacks, or None if nothing. start: makes the evaluator; raises UserError if
-    the assignment does not fit. lanes: the ways in which it runs programs, which are measured one by one; they give the same
-    results. why_untrusted: gives in one line why it must not be used with these options, although its hardware is there, or
-    None; may take seconds. why_slow: gives in one line what this installation lacks to be as fast as it could be, or None.
+    the assignment does not fit. why_untrusted: gives in one line why it must not be used with these options, although its
+    hardware is there, or None; may take seconds. why_slow: gives in one line what this installation lacks to be as fast as it
+    could be, or None.
     """
 
     name: str
     why_unusable: Callable[[], str | None]
     start: Callable[[Assignment], Evaluator]
-    lanes: tuple[str, ...] = ()
     why_untrusted: Callable[[EvaluationOptions], str | None] = lambda _: None
     why_slow: Callable[[Task], str | None] = lambda _: None
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A backend, and what programs cost if that decided.
-
-    lane: that all batches take, since it decides last bits; None: any.
-    """
+    """A backend, and what programs cost if that decided."""
 
     backend: Backend
     calibration: Calibration | None = None
-    lane: str | None = None
 
 
 def choose_backend(
@@ -123,14 +117,12 @@ def _measured_choice(assignment: Assignment, programs: Callable[[], Batch], warn
         if calibration.costs().get(CPU.name, LEAST_GPU_S) < LEAST_GPU_S:
             break
         try:
-            calibration = calibrate_lanes(backend, assignment, batch, calibration)
+            calibration = calibrate_gpu(backend, assignment, batch, calibration)
         except (UserError, DeviceFailure) as error:
             warn(f"programs do not run on the GPU: {error}")
             continue
-        if (lane := calibration.fastest()) in backend.lanes:
-            level = assignment.settings.opt_level
-            level = choose_opt_level(calibration.num_points) if level is None else level
-            return Choice(backend, calibration, lane if level else None)
+        if calibration.fastest() != CPU.name:
+            return Choice(backend, calibration)
     return Choice(CPU, calibration)
 
 
@@ -157,27 +149,21 @@ def calibrate_cpu(assignment: Assignment, batch: Batch) -> Calibration:
     return Calibration(num_points, size, threads, *measure_cpu(scorer, batch, threads))
 
 
-def calibrate_lanes(backend: Backend, assignment: Assignment, batch: Batch, calibration: Calibration) -> Calibration:
-    """The calibration with the backend's lanes.
+def calibrate_gpu(backend: Backend, assignment: Assignment, batch: Batch, calibration: Calibration) -> Calibration:
+    """The calibration with the backend.
 
     Raises:
         UserError: the backend cannot be started, or its results not be trusted.
         DeviceFailure: the device failed.
     """
-    from evo.evaluate.calibration import MOST_PROGRAMS, measure_lane
+    from evo.evaluate.calibration import MOST_PROGRAMS, measure_gpu
 
     if problem := backend.why_untrusted(assignment.settings):
         raise UserError(problem)
-    lanes = {}
-    wanted = assignment.settings.lane
-    for lane in backend.lanes if wanted == AUTO else (wanted,):
-        # Compiled packs are to be compiled again.
-        settings = assignment.settings.model_copy(update={"lane": lane, "cache_megabytes": 0})
-        with closing(backend.start(replace(assignment, settings=settings))) as evaluator:
-            size = assignment.batch_size or MOST_PROGRAMS
-            if costs := measure_lane(evaluator, lane, batch, calibration.threads, size):
-                lanes[lane] = costs
-    return replace(calibration, lanes={**calibration.lanes, **lanes})
+    settings = assignment.settings.model_copy(update={"cache_megabytes": 0})  # compiled packs are to be compiled again
+    with closing(backend.start(replace(assignment, settings=settings))) as evaluator:
+        lane, gpu_s = measure_gpu(evaluator, batch, assignment.batch_size or MOST_PROGRAMS)
+    return replace(calibration, lane=lane, gpu_s=gpu_s)
 
 
 def num_threads(settings: EvaluationOptions) -> int:
@@ -250,16 +236,12 @@ def _start_cuda(assignment: Assignment) -> Evaluator:
         raise UserError(f"a task {reason} runs on the CPU; set it to cpu or auto", "evaluation.backend")
     if problem := _why_no_cuda() or _why_untrusted_gpu(assignment.settings):
         raise UserError(f"cuda cannot be used here: {problem}; use 'cpu' or 'auto'", "evaluation.backend")
-    from evo.evaluate.cuda.choice import COMPILE
     from evo.evaluate.cuda.evaluator import CudaEvaluator
-    from evo.evaluate.cuda.self_test import why_one_lane
     from evo.evaluate.cuda.several import SeveralEvaluator
     from evo.storage.disk_cache import open_cache
 
     settings = assignment.settings
     devices = _gpus(settings)
-    if problem := next(filter(None, map(why_one_lane, devices)), None):
-        settings = settings.model_copy(update={"lane": COMPILE})
 
     def make(settings: EvaluationOptions, executor: CompileExecutor | None = None) -> CudaEvaluator:
         return CudaEvaluator(
@@ -270,7 +252,6 @@ def _start_cuda(assignment: Assignment) -> Evaluator:
             assignment.quarantine,
             assignment.source,
             assignment.instructions,
-            problem,
             executor,
         )
 
@@ -313,7 +294,7 @@ def share_gpus() -> None:
 
 
 CPU = Backend("cpu", lambda: None, _start_cpu)
-CUDA = Backend("cuda", _why_no_gpu, _start_cuda, ("interpret", "compile"), _why_untrusted_gpu, _why_own_kernel_is_left_out)
+CUDA = Backend("cuda", _why_no_gpu, _start_cuda, _why_untrusted_gpu, _why_own_kernel_is_left_out)
 
 # In the order in which `auto` tries them. The CPU is always usable: `auto` never takes what comes after it.
 BACKENDS = {backend.name: backend for backend in (CUDA, CPU)}

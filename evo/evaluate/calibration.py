@@ -1,13 +1,13 @@
-"""Calibration: the cost of a task's programs on each device and lane of this machine.
+"""Calibration: the cost of a task's programs on each device of this machine.
 
 Owns the measurements and the arithmetic of costs. They decide where programs run, never what they compute. Knows nothing of
 configs, run folders or the search.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -27,33 +27,12 @@ VERBS = {INTERPRET: "interpreted", COMPILE: "compiled"}
 
 
 @dataclass(frozen=True)
-class LaneCosts:
-    """Cost of a program in one lane of a GPU, in seconds.
-
-    compile_s: of one compile worker. host_s: of the thread that loads and launches, or, if nothing is compiled, of the whole
-    batch, whose stages overlap. kernels_s: of the GPU. score_s: of one thread. The longest decides.
-    """
-
-    compile_s: float
-    host_s: float
-    kernels_s: float
-    score_s: float
-    num_workers: int
-    num_threads: int
-
-    @property
-    def total_s(self) -> float:
-        """Seconds a program, with all workers and threads."""
-        return max(self.compile_s / self.num_workers, self.host_s, self.kernels_s, self.score_s / self.num_threads)
-
-
-@dataclass(frozen=True)
 class Calibration:
     """Cost of a program on each device, in seconds.
 
     num_points: of the task. num_instructions: of the measured programs, in the mean. threads: of the CPU. cpu_s: a program run on
-    the CPU by all threads; None: it cannot run them. score_s: its scoring, by one thread. lanes: those of the GPU that were
-    measured.
+    the CPU by all threads; None: it cannot run them. score_s: its scoring, by one thread. lane: in which the GPU ran most of the
+    programs; gpu_s: one of a batch there, run and scored; None: not measured.
     """
 
     num_points: int
@@ -61,12 +40,13 @@ class Calibration:
     threads: int
     cpu_s: float | None
     score_s: float
-    lanes: Mapping[str, LaneCosts] = field(default_factory=dict)
+    lane: str | None = None
+    gpu_s: float | None = None
 
     def costs(self) -> dict[str, float]:
-        """Seconds a program, run and scored, by `cpu` and the name of each lane."""
+        """Seconds a program, run and scored, by `cpu` and the name of the lane."""
         costs = {} if self.cpu_s is None else {CPU: self.cpu_s + self.score_s / self.threads}
-        return {**costs, **{name: lane.total_s for name, lane in self.lanes.items()}}
+        return costs if self.lane is None or self.gpu_s is None else {**costs, self.lane: self.gpu_s}
 
     def fastest(self) -> str:
         """`cpu`, or the lane, with the least cost."""
@@ -75,21 +55,18 @@ class Calibration:
 
     def __str__(self) -> str:
         """The costs in one line."""
-        parts = []
-        for name, seconds in self.costs().items():
-            if name == CPU:
-                parts.append(f"CPU {duration(seconds)} ({self.threads} {'thread' if self.threads == 1 else 'threads'})")
-            else:
-                compile_s = self.lanes[name].compile_s
-                core = f" ({duration(compile_s)} a core)" if compile_s else ""
-                parts.append(f"GPU {VERBS.get(name, name)} {duration(seconds)}{core}")
+        threads = f"{self.threads} {'thread' if self.threads == 1 else 'threads'}"
+        parts = [
+            f"CPU {duration(seconds)} ({threads})" if name == CPU else f"GPU {VERBS[name]} {duration(seconds)}"
+            for name, seconds in self.costs().items()
+        ]
         if self.score_s:
             parts.append(f"scoring {duration(self.score_s)} a thread")
         return f"a program takes: {', '.join(parts)}"
 
     def record(self) -> dict[str, Any]:
         """The fields as plain values, for the run's records."""
-        return {**asdict(self), "lanes": {name: {**asdict(lane), "total_s": lane.total_s} for name, lane in self.lanes.items()}}
+        return asdict(self)
 
 
 def duration(seconds: float) -> str:
@@ -132,42 +109,29 @@ def measure_cpu(scorer: ChunkScorer, batch: Batch, num_threads: int) -> tuple[fl
     return run_s, score_s
 
 
-def measure_lane(
-    evaluator: Evaluator, lane: str, batch: Batch, num_threads: int, batch_size: int = MOST_PROGRAMS
-) -> LaneCosts | None:
-    """Measure a program's cost in one lane of the GPU, by an evaluator that keeps no cubins; None: no such lane.
+def measure_gpu(evaluator: Evaluator, batch: Batch, batch_size: int) -> tuple[str, float]:
+    """The lane in which a GPU runs these programs, and seconds a program of a batch, by an evaluator that keeps no cubins.
 
     Args:
-        batch: if nothing is compiled, they are repeated up to a batch of the search: fewer would keep host and GPU waiting.
+        batch: interpreted programs are repeated up to a batch of the search: fewer would keep host and GPU waiting.
         batch_size: of the search.
     """
     evaluator.evaluate(batch[:NUM_FIRST])  # starts workers and loads modules for the first time
-    first = evaluator.evaluate(batch[:NUM_FIRST])
-    if not first.stats.lanes.get(lane):
-        return None
-    is_compiled = lane == COMPILE  # equal programs are compiled once
-    most = min(batch_size, len(batch) if is_compiled else MOST_PROGRAMS)
+    lanes = evaluator.evaluate(batch[:NUM_FIRST]).stats.lanes
+    lane = max(lanes, key=lambda name: lanes[name])
+    most = min(batch_size, len(batch) if lane == COMPILE else MOST_PROGRAMS)  # equal programs are compiled once
     count = NUM_FIRST
 
-    def run() -> tuple[float, dict[str, float]]:
+    def run() -> float:
         start = time.perf_counter()
-        times_s = evaluator.evaluate(batch[np.arange(count) % len(batch)]).stats.times_s
-        return time.perf_counter() - start, times_s
+        evaluator.evaluate(batch[np.arange(count) % len(batch)])
+        return time.perf_counter() - start
 
-    best = run()
-    while count < most and (room := BUDGET_S / NUM_ROUNDS / max(best[0], 1e-9)) >= 2.0:
+    best_s = run()
+    while count < most and (room := BUDGET_S / NUM_ROUNDS / max(best_s, 1e-9)) >= 2.0:
         count = min(most, int(count * min(room, _GROWTH)))
-        best = run()
-    wall_s, stages = min([best, *(run() for _ in range(NUM_ROUNDS - 1))], key=lambda pair: pair[0])
-    compile_s = stages.get("compiler_workers", 0.0) + stages.get("emission_workers", 0.0)
-    return LaneCosts(
-        compile_s=compile_s / count,
-        host_s=(stages.get("load", 0.0) if is_compiled else wall_s) / count,
-        kernels_s=stages.get("kernels", 0.0) / count,
-        score_s=(stages.get("score_workers") or stages.get("score_threads", 0.0)) / count,
-        num_workers=max(1, int(evaluator.environment().get("compile_workers", 1))),
-        num_threads=num_threads,
-    )
+        best_s = run()
+    return lane, min([best_s, *(run() for _ in range(NUM_ROUNDS - 1))]) / count
 
 
 def _best(function: Callable[[], object]) -> float:

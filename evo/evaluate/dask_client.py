@@ -257,7 +257,7 @@ class Workers:
         if isinstance(error, DeviceFailure):
             with contextlib.suppress(Exception):  # it may be lost, or have no nanny
                 self._client.restart_workers([address], timeout=CONNECT_S, raise_for_error=False)
-            error = DeviceFailure(f"Dask worker {address}: {error}", error.failures)
+            error = DeviceFailure(f"Dask worker {address}: {error}")
         return was_made, _ended(error, result)
 
     def _look(self) -> dict[str, int]:

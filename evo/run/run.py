@@ -195,7 +195,7 @@ class LiveRun(Run):
             on_step, interrupted: as of `Search.generations`.
 
         Raises:
-            DeviceFailure: the GPU failed. The last checkpoint is kept, and the programs at fault are in quarantine.
+            DeviceFailure: the GPU failed. The last checkpoint is kept.
             UserError: the task failed, or something could not be written.
         """
         run_dir, search = self.run_dir, self.search

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.about import VERSION
-from evo.errors import DeviceFailure, FailureKind, UserError, did_you_mean
+from evo.errors import FailureKind, UserError, did_you_mean
 from evo.evaluate import Evaluator, Failure
 from evo.evaluate.backends import choose_backend
 from evo.language.batch import Batch
@@ -176,7 +176,7 @@ class Search(SavedSearch):
             journal: records generations, and the end with tidy elites (`tidy`); None: nothing is recorded or tidied.
 
         Raises:
-            DeviceFailure: the device failed. The programs at fault are in quarantine.
+            DeviceFailure: the device failed.
         """
         self._tidied = None
         start_s, save_s = time.monotonic() - self.elapsed_s, 0.0
@@ -190,11 +190,7 @@ class Search(SavedSearch):
         step = self.loop(self.problem.evaluator, watch).step
         self.stop_reason = self.stop_reached(self.archive.best_objective)
         while not self.stop_reason:
-            try:
-                generation = step()
-            except DeviceFailure as failure:
-                self._put_in_quarantine(failure.failures, self.counters.generations, journal)
-                raise
+            generation = step()
             self._put_in_quarantine(generation.failures, max(0, self.counters.generations - 1), journal)
             self.elapsed_s = time.monotonic() - start_s
             if journal:
@@ -265,10 +261,7 @@ class Search(SavedSearch):
         """
         problem = self.problem
         choice = choose_backend(problem.config.evaluation.backend, problem.assignment, self.typical_programs, warn)
-        config = problem.config
-        if choice.lane:  # a run that is resumed keeps it
-            config = config.model_copy(update={"evaluation": config.evaluation.model_copy(update={"lane": choice.lane})})
-        self.problem = replace(problem, backend=choice.backend, config=config)
+        self.problem = replace(problem, backend=choice.backend)
         return choice.calibration
 
     def try_task(self) -> None:

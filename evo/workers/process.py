@@ -35,7 +35,7 @@ _RETURNED, _RAISED, _STEP = "returned", "raised", "step"  # kinds of messages of
 
 _connection: Connection | None = None  # with the parent, in a worker process
 
-OnStep = Callable[[str], float | None]
+OnStep = Callable[[str], object]
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -105,7 +105,7 @@ class WorkerProcess:
         """Returns after the first call, the first time with its result. Raises as `call`.
 
         Args:
-            on_step: called with each step that the first call reports (`report`); gives the limit from there on; None: the same.
+            on_step: called with each step that the first call reports (`report`).
         """
         if self.is_ready:
             return None
@@ -172,9 +172,7 @@ class WorkerProcess:
                     return value
                 if kind == _RAISED:
                     raise value
-                if (next_limit_s := on_step(value)) is not None:
-                    waited_s, limit_s = 0.0, next_limit_s
-                    continue
+                on_step(value)
             elif not self.is_alive and not self._connection.poll(0):  # a child of its own may keep the connection open
                 raise self.death()
             waited_s += min(time.monotonic() - before_s, 2 * WAKE_S)  # this process may have been stopped

@@ -122,65 +122,27 @@ def test_results_are_read_only_once_they_are_there(emulated_gpu, problem, deferr
     assert found[0].tobytes() == found[1].tobytes()
 
 
-def fail_at(emulated_gpu, row: int) -> None:
-    """Makes a program fail wherever it runs."""
-    emulated_gpu.fatal_text = b"0f%08X" % np.float32(factor_of(row)).view(np.uint32)
-
-
-@pytest.mark.parametrize(("row", "deferred"), [(0, 0), (29, 1)])
-def test_only_the_program_that_fails_alone_is_at_fault(emulated_gpu, problem, row, deferred):
-    """Other packs are under way when the failure is found, and its own pack has seven others."""
-    task, language, batch = problem
-    emulated_gpu.configure(f"deferred={deferred}")
-    fail_at(emulated_gpu, row)
-    evaluator = CudaEvaluator(language, task, OPTIONS)
-    with pytest.raises(DeviceFailure, match="CUDA_ERROR_ILLEGAL_ADDRESS") as raised:
-        evaluator.evaluate(batch)
-    evaluator.close()
-    assert [failure.words.tobytes() for failure in raised.value.failures] == [batch.words[row].tobytes()]
-
-
 # Failed launches, a kernel image that is refused, a wait that fails, what is unknown: each in the middle of a batch.
 MACHINE_FAULTS = ["launch:9:719", "launch:9:700:late", "load:3:200", "load:3:999", "query:1:719", "unload:1:719"]
 
 
 @pytest.mark.parametrize("fault", MACHINE_FAULTS)
-def test_no_program_is_at_fault_where_each_runs_alone(emulated_gpu, problem, fault):
+def test_a_fault_of_the_machine_ends_the_batch_in_one_line(emulated_gpu, problem, fault):
     task, language, batch = problem
     evaluator = CudaEvaluator(language, task, OPTIONS)
     emulated_gpu.configure(f"fault={fault}")
-    with pytest.raises(DeviceFailure, match=r"CUDA_ERROR_.*no program is to blame") as raised:
+    with pytest.raises(DeviceFailure, match="CUDA_ERROR_"):
         evaluator.evaluate(batch)
     evaluator.close()
-    assert not raised.value.failures
-
-
-@pytest.mark.parametrize(
-    ("trial", "reason"),
-    [
-        ("total_memory=100", "the device can no longer be used"),
-        ("fault=launch:1:214", "an empty program fails as well"),
-    ],
-)
-def test_no_program_is_at_fault_on_a_machine_that_stays_broken(emulated_gpu, problem, monkeypatch, trial, reason):
-    task, language, batch = problem
-    fail_at(emulated_gpu, 29)
-    monkeypatch.setenv("EVO_EMULATED_GPU_TRIAL", trial)
-    evaluator = CudaEvaluator(language, task, OPTIONS)
-    with pytest.raises(DeviceFailure, match=reason) as raised:
-        evaluator.evaluate(batch)
-    evaluator.close()
-    assert not raised.value.failures
 
 
 def test_a_kernel_that_never_ends_is_given_up_after_its_time(emulated_gpu, problem):
     task, language, batch = problem
     evaluator = CudaEvaluator(language, task, OPTIONS.model_copy(update={"launch_seconds": 3.0}))
     emulated_gpu.configure("fault=launch:9:600")
-    with pytest.raises(DeviceFailure, match=r"still running after 3 s") as raised:
+    with pytest.raises(DeviceFailure, match=r"still running after 3 s"):
         evaluator.evaluate(batch)
     evaluator.close()
-    assert not raised.value.failures
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ pytest.importorskip("evo.native.nvptxcompiler", reason="built without the wheel 
 import evo
 from evo.evaluate.chunks import ChunkScorer
 from evo.evaluate.cpu import CpuEvaluator
-from evo.evaluate.cuda.choice import COMPILE, LANES
+from evo.evaluate.cuda.choice import LANES
 from evo.evaluate.cuda.evaluator import CudaEvaluator
 from evo.evaluate.options import EvaluationOptions
 from evo.instructions import shipped_instruction_set
@@ -129,14 +129,3 @@ def test_a_run_on_a_gpu_gives_the_archive_of_the_cpu(emulated_gpu):
     )
     np.testing.assert_array_equal(one.solution, two.solution)
     np.testing.assert_array_equal(one.objective, two.objective)
-
-
-def test_a_program_at_fault_is_found_alone_in_its_loop(emulated_gpu):
-    task = Pulled("euler", 5)
-    language, batch = problem(task)
-    emulated_gpu.fatal_text = b"0f60AD78EC"  # 1e20
-    evaluator = on_gpu(task, language, COMPILE)
-    with pytest.raises(evo.errors.DeviceFailure) as caught:
-        evaluator.evaluate(batch)
-    assert [each.hash for each in caught.value.failures] == [batch.hashes[1].tobytes()]
-    evaluator.close()

@@ -102,8 +102,6 @@ def test_a_run_resumed_after_a_fault_of_the_machine_equals_an_undisturbed_one(ru
     assert failed.returncode == 3
     line = only_line(failed.stderr)
     assert line.startswith("evo: the GPU failed: ") and "CUDA_ERROR_" in line and f"evo resume {folder}" in line
-    assert "no program is to blame" in line
-    assert not list((folder / "quarantine").glob("*.json"))
     resumed = emulated("resume", folder)
     assert resumed.returncode == 0, resumed.stderr
     assert_same_state(state_of(folder), expected)
@@ -135,14 +133,13 @@ def test_a_gpu_that_cannot_be_used_is_one_line(run, config, options, message):
 @pytest.mark.parametrize(
     ("costs", "options", "device", "measured"),
     [
-        ("1e-3,1e-4", "", "Emulated GPU", "CPU 1 ms (1 thread), GPU interpreted 100 us, GPU compiled 100 us"),
+        ("1e-3,1e-4", "", "Emulated GPU", "CPU 1 ms (1 thread), GPU interpreted 100 us"),
         ("1e-6,1e-9", "", "CPU", "CPU 1 us (1 thread)"),
         ("1e-3,1e-4", "devices=0", "CPU", None),
     ],
 )
 def test_auto_takes_what_is_measured_to_be_faster_and_keeps_it(emulated, line_config, tmp_path, costs, options, device, measured):
-    level = ("--set", "evaluation.opt_level=1")  # where the lane decides last bits
-    done = emulated("run", line_config("auto"), *level, options=options, costs=costs)
+    done = emulated("run", line_config("auto"), options=options, costs=costs)
     assert (done.returncode, done.stderr) == (0, "")
     assert f"programs run on: {device}\n" in done.stdout
     lines = [line for line in done.stdout.splitlines() if line.startswith("measured: ")]
@@ -150,7 +147,6 @@ def test_auto_takes_what_is_measured_to_be_faster_and_keeps_it(emulated, line_co
     (folder,) = run_folders(tmp_path / "runs")
     record = json.loads((folder / "environment.json").read_text())
     assert record["backend"] == ("cpu" if device == "CPU" else "cuda")
-    assert f"lane: {'auto' if device == 'CPU' else 'interpret'}\n" in (folder / "config.yaml").read_text()
     assert ("calibration" in record) == (measured is not None)
     if measured:
         assert record["calibration"]["cpu_s"] == float(costs.split(",")[0])

@@ -55,7 +55,7 @@ def main() -> int:
             if work == SELF_TEST:
                 outcome = run_self_test(info)
                 problem = outcome.problem
-                rows = [{"what": "lanes", "at": "", "text": outcome.lanes_problem or "give the same bits"}]
+                rows = [{"what": "lanes", "at": "", "text": outcome.problem or "give the same bits"}]
             else:
                 patience = SHORT_PATIENCE if given.short else 1.0
                 done = run_in_child("parts.work:run", (work, info.ordinal, given.short), limit_s * patience)

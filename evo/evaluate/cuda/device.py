@@ -43,8 +43,11 @@ class CudaError(DeviceFailure):
     """
 
     def __init__(self, call: str, name: str):
-        super().__init__(f"{call}: {name}", [])
+        super().__init__(f"{call}: {name}")
         self.name = name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return DeviceFailure, (str(self),)
 
 
 @dataclass(frozen=True)

@@ -33,18 +33,13 @@ class Report:
     is_timeout: bool = False
 
 
-def run_in_child(work: str, argument: object, limit_s: float, step_s: float | None = None) -> Report:
+def run_in_child(work: str, argument: object, limit_s: float) -> Report:
     """Runs `work`, a `module:function` that is a `Work`, in a new process, which is dead or left behind afterwards.
 
     Args:
-        limit_s: for the whole work or, with `step_s`, until its first step.
-        step_s: from each step to the next one.
+        limit_s: for the whole work.
     """
     steps: list[str] = []
-
-    def note(step: str) -> float | None:
-        steps.append(step)
-        return step_s
 
     def ended(problem: str, *, is_timeout: bool = False) -> Report:
         during = f", during: {steps[-1]}" if steps else ""
@@ -57,7 +52,7 @@ def run_in_child(work: str, argument: object, limit_s: float, step_s: float | No
             reason = error.strerror if isinstance(error, OSError) else error
             return Report((), f"its process cannot be started: {reason}", is_final=False)
         try:
-            problem, is_final = process.wait_until_ready(limit_s, note)
+            problem, is_final = process.wait_until_ready(limit_s, steps.append)
             return Report(tuple(steps), problem, is_final)
         except TimeoutError:
             return ended(f"not finished after {limit_s:g} s", is_timeout=True)

@@ -37,7 +37,6 @@ class DeviceInputs:
         loop: Loop | None = None,
     ):
         self._device = device
-        self.arrays = arrays
         self._buffers = [device.upload(array) for array in arrays]
         self.num_points = num_points
         self.rollout, self.loop = rollout, loop

@@ -23,14 +23,12 @@ from evo.compile.targets import architecture
 from evo.errors import DeviceFailure, FailureKind, UserError
 from evo.evaluate import Evaluation, Failure, PickledTask, Stats, Status, TaskSource, by_name
 from evo.evaluate.compilers import open_compilers
-from evo.evaluate.cuda.blame import Kernel as BlamedKernel
-from evo.evaluate.cuda.blame import try_alone
 from evo.evaluate.cuda.choice import COMPILE, INTERPRET, choose_lane
 from evo.evaluate.cuda.device import Device
 from evo.evaluate.cuda.device_inputs import DeviceInputs
 from evo.evaluate.cuda.interpret import InterpretLane
 from evo.evaluate.cuda.interpreter_kernels import MAX_PROGRAMS, Coding, Kernel, TaskKernel, open_kernel, open_task_kernel
-from evo.evaluate.cuda.lane import Lane, Pack, PackFailure
+from evo.evaluate.cuda.lane import Lane, Pack
 from evo.evaluate.cuda.loss_plan import LossPlan
 from evo.evaluate.cuda.plans import KernelPlan, Plan, RegressionPlan, StorePlan
 from evo.evaluate.loops import LoopRunner
@@ -41,7 +39,6 @@ from evo.kernel.rollout import Loop, loop_template
 from evo.kernel.template import POINTWISE, KernelTemplate
 from evo.language.batch import Batch
 from evo.language.program import Language
-from evo.native.stack_ptx_words import WordType
 from evo.storage.disk_cache import DiskCache
 from evo.task import Task
 from evo.tasks.answers import ask, point_arrays, task_kernel
@@ -61,7 +58,6 @@ class CudaEvaluator:
         quarantine: canonical hash (16 bytes) -> kind and log of programs that failed before. They are never retried.
         source: where processes find the task; None: threads score.
         instructions: names of those that programs may use, for the interpreter; None: any.
-        lanes_problem: why it must be the lane of the options; None: it need not.
         executor: compiles, and is not closed; None: one of its own does.
 
     Raises:
@@ -79,14 +75,12 @@ class CudaEvaluator:
         quarantine: Mapping[bytes, tuple[FailureKind, str]] | None = None,
         source: TaskSource | PickledTask | None = None,
         instructions: Collection[str] | None = None,
-        lanes_problem: str | None = None,
         executor: CompileExecutor | None = None,
     ):
         self._language = language
         self._task = task
         self._options = options
         self._instructions = instructions
-        self._lanes_problem = lanes_problem
         self._cache = cache
         self._failures = {key: CompileFailure(kind, log) for key, (kind, log) in (quarantine or {}).items()}
         self._loop = LoopRunner(language, task) if task.rollout else None
@@ -143,12 +137,13 @@ class CudaEvaluator:
 
         left, times_s = np.arange(len(batch)), dict[str, float]()
         failures: list[tuple[int, Failure]] = []
-        if self._interpreter:
-            left = self._interpret(batch, left, self._interpreter, take, times_s)
-        lanes = {INTERPRET: len(batch) - len(left), COMPILE: len(left)}
-        if len(left) or not self._interpreter:
-            self._compile_lane = self._compile_lane or self._open_compile_lane(self._opened)
-            failures = self._compile(batch, left, *self._compile_lane, take, times_s)
+        with self._closing():
+            if self._interpreter:
+                left = self._interpret(batch, left, self._interpreter, take, times_s)
+            lanes = {INTERPRET: len(batch) - len(left), COMPILE: len(left)}
+            if len(left) or not self._interpreter:
+                self._compile_lane = self._compile_lane or self._open_compile_lane(self._opened)
+                failures = self._compile(batch, left, *self._compile_lane, take, times_s)
         status[[row for row, _ in failures]] = Status.FAILED
         times_s |= {"score_threads": sum(score_s), "score_workers": sum(workers_s)}
         farm = self._executor.status()
@@ -182,14 +177,12 @@ class CudaEvaluator:
         return by_name(self._task, stored)
 
     def environment(self) -> dict[str, str | int]:
-        """GPU, target, driver, number of compile workers, how the lanes differ, if they do, and the kernel."""
-        problem = self._lanes_problem
+        """GPU, target, driver, number of compile workers, and the kernel."""
         return {
             "device": self._device.info.name,
             "target": self._device.info.target,
             "driver": "CUDA {}.{}".format(*self._device.driver),
             "compile_workers": self._executor.num_workers,
-            **({"lanes_differ": problem} if problem else {}),
             "kernel": "kernel.cu" if self._has_own_kernel else "rollout" if self._loop else "pointwise",
             "opt_level": self._opt_level,
         }
@@ -232,7 +225,7 @@ class CudaEvaluator:
 
         # If an exception ends the batch, closing the generator cancels its compilations.
         part = batch if len(rows) == len(batch) else batch[rows]
-        with closing(compiler.compile(part)) as results, self._blaming(batch, lane.plan):
+        with closing(compiler.compile(part)) as results:
             lane.run(modules(results), take).add_to(times_s)
         return sorted(failures, key=lambda pair: pair[0])
 
@@ -249,8 +242,7 @@ class CudaEvaluator:
         has_failed = np.zeros(len(rows), bool)
         if self._failures:
             has_failed[:] = [row.tobytes() in self._failures for row in batch.hashes[rows]]
-        with self._blaming(batch, lane.plan):
-            times, left = lane.run(batch, rows[~has_failed], take)
+        times, left = lane.run(batch, rows[~has_failed], take)
         times.add_to(times_s)
         return np.sort(np.concatenate([rows[has_failed], left]))
 
@@ -264,18 +256,6 @@ class CudaEvaluator:
                 self._has_failed = True
                 opened.pop_all()
                 raise
-
-    @contextmanager
-    def _blaming(self, batch: Batch, plan: Plan) -> Iterator[None]:
-        """Turns a failure of the device into one that names the programs at fault."""
-        try:
-            yield
-        except PackFailure as failure:
-            self._has_failed = True
-            log = f"{self._device.info.name}: {failure}"
-            rows, reason = self._rows_at_fault(batch, failure.rows, plan)
-            culprits = [_failure(batch, row, FailureKind.DEVICE_FAILED, log) for row in rows]
-            raise DeviceFailure(log if culprits else f"{log}, and no program is to blame: {reason}", culprits) from failure
 
     @property
     def _has_own_kernel(self) -> bool:
@@ -331,28 +311,6 @@ class CudaEvaluator:
         lane = InterpretLane(self._device, plan, kernel, max_programs, self._options.launch_seconds, self._num_threads)
         opened.callback(lane.close)
         return lane
-
-    def _rows_at_fault(self, batch: Batch, suspects: NDArray[Any], plan: Plan) -> tuple[list[int], str]:
-        """Sorted rows of the suspects that fail when compiled and run alone, and why there is none."""
-        if not len(suspects):
-            return [], "none was running"
-        empty = Batch.analyze(self._language.lowering, np.full_like(batch.words[:1], WordType.RETURN))
-        alone = self._make_compiler(1, self._site_template(plan.inputs) if plan.num_results is None else self._template)
-        control, modules = (
-            sorted(
-                (module for module in alone.compile(subset) if isinstance(module, Module)),
-                key=lambda module: int(module.rows[0][0]),
-            )
-            for subset in (empty, batch[suspects])
-        )
-        if not control:
-            return [], "they cannot be compiled again one by one"
-        inputs, task = plan.inputs, self._task
-        where = (inputs.arrays, inputs.num_points, inputs.rollout)
-        kernel = BlamedKernel(self._device.info.ordinal, task.inputs, task.outputs, plan.num_results, *where)
-        verdict = try_alone(kernel, control[0], modules, self._options.launch_seconds)
-        rows = (suspects[row] for module in verdict.at_fault for row in modules[module].rows[0])
-        return sorted(map(int, rows)), verdict.reason
 
     def _open_compile_lane(self, opened: ExitStack) -> tuple[Lane, PackCompiler]:
         lane = self._make_lane(self._plan, self._options.packing.programs_per_module)

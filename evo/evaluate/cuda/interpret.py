@@ -88,7 +88,7 @@ class InterpretLane:
             take: as of `Lane.run`.
 
         Raises:
-            PackFailure: the device failed.
+            DeviceFailure: the device failed.
         """
         left: list[NDArray[np.int64]] = []
         times = self._lane.run(self._packs(batch, rows, left), take)

@@ -20,8 +20,8 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.errors import UserError
-from evo.evaluate.cuda.device import OUT_OF_MEMORY, CudaError, Device
+from evo.errors import DeviceFailure, UserError
+from evo.evaluate.cuda.device import CudaError, Device
 from evo.evaluate.cuda.plans import Plan
 from evo.workers import WAKE_S
 
@@ -55,21 +55,12 @@ class Pack(Protocol):
         """All rows that are served, and the program of each."""
 
 
-class PackFailure(Exception):
-    """The device failed, and this process can no longer use it. rows: those of the packs whose kernels did not end."""
-
-    def __init__(self, rows: list[NDArray[Any]], error: CudaError):
-        super().__init__(str(error))
-        self.rows = np.sort(np.concatenate(rows)) if rows else np.empty(0, np.int64)
-
-
 @dataclass
 class _Buffers:
-    """Memory of one pack in flight. flag: 4 bytes, nonzero once the kernels have ended, even if the device fails later."""
+    """Memory of one pack in flight."""
 
     stream: Any
     host: NDArray[Any]
-    flag: NDArray[Any]
     results: Any
     scratch: Any
     start: Any
@@ -125,7 +116,6 @@ class Lane:
         self.plan = plan
         self._time_limit_s = time_limit_s
         self._part_size = _part_size(plan, self.capacity)
-        self._one = device.upload(np.ones(1, np.uint32))
         self._buffers = [self._make_buffers() for _ in range(NUM_IN_FLIGHT)]
         self._threads = ThreadPoolExecutor(NUM_IN_FLIGHT, "fly")
         self._scoring = threading.BoundedSemaphore(num_threads)
@@ -140,7 +130,7 @@ class Lane:
             take: called in a thread of the lane with each module and the bytes of its results, which it must not keep.
 
         Raises:
-            PackFailure: the device failed.
+            DeviceFailure: the device failed.
         """
         times = LaneTimes()
         flights: deque[_Flight] = deque()
@@ -173,7 +163,7 @@ class Lane:
                 self._threads.submit(self._unload_ended).result()
         except CudaError as error:
             self._settle(flights)
-            raise PackFailure(_running(flights, error), error) from error
+            raise DeviceFailure(f"{self._device.info.name}: {error}") from error
         except BaseException:
             self._settle(flights)
             raise
@@ -185,20 +175,17 @@ class Lane:
         self._unload_ended()
         for buffers in self._buffers:
             self._device.free_pinned(buffers.host)
-            self._device.free_pinned(buffers.flag)
             self._device.free(buffers.results)
             self._device.free(buffers.scratch)
             for event in (buffers.start, buffers.end, buffers.copied):
                 self._device.destroy_event(event)
             self._device.destroy_stream(buffers.stream)
-        self._device.free(self._one)
 
     def _make_buffers(self) -> _Buffers:
         device, plan = self._device, self.plan
         return _Buffers(
             stream=device.stream(),
             host=device.pinned(plan.result_bytes(self._part_size)),
-            flag=device.pinned(4),
             results=device.allocate(plan.result_bytes(self.capacity)),
             scratch=device.allocate(plan.scratch_bytes(self.capacity)),
             start=device.event(),
@@ -219,7 +206,6 @@ class Lane:
     def _start(self, flight: _Flight) -> list[tuple[Any, int]]:
         device, buffers, module = self._device, flight.buffers, flight.module
         device.make_current()
-        buffers.flag[:] = 0
         if len(self._ended) >= MAX_ENDED_MODULES:
             self._unload_ended()
         flight.loaded = None if module.cubin is None else device.load(module.cubin)
@@ -228,8 +214,6 @@ class Lane:
         device.record(buffers.start, stream)
         self.plan.launch(device, flight.loaded, module, results, scratch, stream)
         device.record(buffers.end, stream)
-        # This copy follows the kernels in their stream. After a failure, flags tell which packs' kernels had ended.
-        device.copy_to_host(buffers.flag, self._one, stream)
         parts = list(self._parts(module))
         self._copy_back(buffers, *parts[0])
         return parts
@@ -294,13 +278,6 @@ class Lane:
         self._device.make_current()
         while self._ended:
             self._device.unload(self._ended.pop())
-
-
-def _running(flights: deque[_Flight], error: CudaError) -> list[NDArray[Any]]:
-    """The rows of the packs whose kernels did not end. Their programs are suspects."""
-    if error.name == OUT_OF_MEMORY:  # other processes may have taken the memory
-        return []
-    return [flight.module.served()[0] for flight in flights if not flight.buffers.flag.any()]
 
 
 def _capacity(device: Device, plan: Plan, max_programs: int) -> int:

@@ -24,21 +24,17 @@ TIMEOUT_LASTS_S = 3600.0
 TESTS = "evo.evaluate.cuda.device_tests:run"
 TEST_AGAIN = "evo doctor --test"
 
-LANES_DIFFER = "lanes differ: "  # begins the step that describes how
-
 
 @dataclass(frozen=True)
 class Outcome:
     """Result of a device's test.
 
     problem: in one line why it must not be used, or None if it passed. is_final: the outcome is remembered, because another try
-    is not expected to differ. lanes_problem: in one line how interpreted programs differ from compiled ones, so that a run must
-    keep to one lane, or None if they do not. is_timeout: it timed out, which is remembered for TIMEOUT_LASTS_S.
+    is not expected to differ. is_timeout: it timed out, which is remembered for TIMEOUT_LASTS_S.
     """
 
     problem: str | None
     is_final: bool = True
-    lanes_problem: str | None = None
     is_timeout: bool = False
 
 
@@ -55,12 +51,6 @@ def why_untrusted(info: DeviceInfo) -> str | None:
     return f"{info.name} could not be tested: {outcome.problem}"
 
 
-def why_one_lane(info: DeviceInfo) -> str | None:
-    """Why a run on a device that passed its self-test must keep to the compile lane, in one line, or None if it need not."""
-    outcome = remembered(info)
-    return outcome.lanes_problem if outcome else None
-
-
 def remembered(info: DeviceInfo) -> Outcome | None:
     """The outcome of the last test of the device with this driver and evo, or None. Damaged records count as none."""
     path = _path(info)
@@ -68,23 +58,20 @@ def remembered(info: DeviceInfo) -> Outcome | None:
         record = json.loads(path.read_bytes())
         if {name: record[name] for name in _key(info)} != _key(info):
             return None
-        problem, lanes_problem, is_timeout = record["problem"], record["lanes_problem"], record["is_timeout"]
+        problem, is_timeout = record["problem"], record["is_timeout"]
         if is_timeout and time.time() - path.stat().st_mtime > TIMEOUT_LASTS_S:
             return None
     except (OSError, ValueError, TypeError, KeyError):
         return None
-    is_valid = all(text is None or isinstance(text, str) for text in (problem, lanes_problem))
-    return Outcome(problem, lanes_problem=lanes_problem, is_timeout=bool(is_timeout)) if is_valid else None
+    return Outcome(problem, is_timeout=bool(is_timeout)) if problem is None or isinstance(problem, str) else None
 
 
 def run_self_test(info: DeviceInfo) -> Outcome:
     """Tests a device in a child process and remembers the outcome."""
     report = run_in_child(TESTS, info.ordinal, TIME_LIMIT_S)
-    differences = [step.removeprefix(LANES_DIFFER) for step in report.steps if step.startswith(LANES_DIFFER)]
-    lanes_problem = differences[0] if differences and report.problem is None else None
-    outcome = Outcome(report.problem, report.is_final, lanes_problem, report.is_timeout)
+    outcome = Outcome(report.problem, report.is_final, report.is_timeout)
     if outcome.is_final:
-        record = {**_key(info), "problem": outcome.problem, "lanes_problem": lanes_problem, "is_timeout": outcome.is_timeout}
+        record = {**_key(info), "problem": outcome.problem, "is_timeout": outcome.is_timeout}
         path = _path(info)
         with suppress(OSError):  # then the next process tests again
             path.parent.mkdir(parents=True, exist_ok=True)

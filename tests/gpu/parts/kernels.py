@@ -10,7 +10,7 @@ from contextlib import closing
 import numpy as np
 
 from evo.compile.packing import Packing
-from evo.evaluate.backends import CPU, CUDA, Assignment, calibrate_cpu, calibrate_lanes
+from evo.evaluate.backends import CPU, CUDA, Assignment, calibrate_cpu, calibrate_gpu
 from evo.evaluate.cpu import CpuEvaluator
 from evo.evaluate.cuda.agreement import scrambled
 from evo.evaluate.cuda.choice import COMPILE, INTERPRET, LANES
@@ -121,7 +121,7 @@ def end_to_end(ordinal, extent):
                     text, at = f"{rate:,.0f}/s", f"batches of {size:,}"
                     yield row(f"{num_points:,} points, {way}", text, at, seconds=taken, stages=stages)
         work = Assignment(language, task, MIX, EvaluationOptions(device=ordinal), {}, batch_size=extent.batches[0])
-        measured = calibrate_lanes(CUDA, work, most[:128], calibrate_cpu(work, most[:128]))
+        measured = calibrate_gpu(CUDA, work, most[:128], calibrate_cpu(work, most[:128]))
         chosen, best = measured.fastest(), max(rates, key=lambda way: rates[way])
         lost = rates[best] / rates[chosen]
         text = f"auto: {chosen}; fastest: {best}" + (f", {lost:.2f} times as fast" if chosen != best else "")

@@ -6,11 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from evo.compile.assembler import MAX_POINTS_UNOPTIMISED
 from evo.errors import DeviceFailure, UserError
 from evo.evaluate import calibration
 from evo.evaluate.backends import AUTO, BACKENDS, CPU, CUDA, LEAST_GPU_S, Assignment, choose_backend
-from evo.evaluate.calibration import LaneCosts
 from evo.evaluate.options import EvaluationOptions
 from evo.instructions import shipped_instruction_set
 from evo.kernel import nvrtc
@@ -89,12 +87,10 @@ def choose(monkeypatch, task_of):
         num_points: int = 8,
         **properties,
     ):
-        defaults = {"why_unusable": lambda: None, "why_untrusted": lambda _: None, "start": Started, "lanes": ("compile",)}
+        defaults = {"why_unusable": lambda: None, "why_untrusted": lambda _: None, "start": Started}
         monkeypatch.setitem(BACKENDS, "cuda", replace(CUDA, **(defaults | properties)))
         monkeypatch.setattr(calibration, "measure_cpu", lambda scorer, batch, threads: (cpu_s, 0.0))
-        costs = LaneCosts(compile_s=gpu_s * 4, host_s=0.0, kernels_s=0.0, score_s=0.0, num_workers=4, num_threads=2)
-        costs_of = {"compile": costs, "interpret": replace(costs, compile_s=0.0, kernels_s=gpu_s * 2)}
-        monkeypatch.setattr(calibration, "measure_lane", lambda evaluator, lane, *_: costs_of[lane])
+        monkeypatch.setattr(calibration, "measure_gpu", lambda *_: ("interpret", gpu_s))
         warnings: list[str] = []
         assignment = assignment_of(task_of(kind, num_points), instructions)
         choice = choose_backend(name, assignment, programs, warnings.append)
@@ -112,14 +108,8 @@ def test_auto_takes_what_runs_a_program_in_less_time(choose):
     for cpu_s, gpu_s, expected in ((1e-3, 1e-4, "cuda"), (1e-4, 1e-3, "cpu")):
         choice, warnings = choose(cpu_s=cpu_s, gpu_s=gpu_s)
         assert (choice.backend.name, warnings) == (expected, [])
-        assert choice.calibration.costs() == {"cpu": cpu_s, "compile": gpu_s}
+        assert choice.calibration.costs() == {"cpu": cpu_s, "interpret": gpu_s}
         assert (choice.calibration.num_points, choice.calibration.num_instructions) == (8, 2.0)
-
-
-@pytest.mark.parametrize(("num_points", "lane"), [(8, None), (MAX_POINTS_UNOPTIMISED + 1, "compile")])
-def test_where_the_lane_decides_last_bits_auto_names_the_one_that_it_has_measured_to_be_faster(choose, num_points, lane):
-    choice, _ = choose(num_points=num_points, lanes=("interpret", "compile"))
-    assert (choice.lane, choice.calibration.fastest()) == (lane, "compile")
 
 
 def without_nvrtc():
@@ -148,7 +138,7 @@ def test_auto_measures_and_says_nothing_if_there_is_no_gpu(choose, monkeypatch):
 def test_a_gpu_is_taken_for_instructions_that_only_it_can_run(choose):
     choice, warnings = choose(gpu_s=10.0, instructions=("add_ftz_f32", "cvt_rna_tf32_f32"))
     assert (choice.backend.name, warnings) == ("cuda", [])
-    assert choice.calibration.costs() == {"compile": 10.0}
+    assert choice.calibration.costs() == {"interpret": 10.0}
 
 
 def refuse(error: Exception):
@@ -163,7 +153,7 @@ def refuse(error: Exception):
     [
         ({"why_untrusted": lambda _: "it is broken"}, "it is broken"),
         ({"start": refuse(UserError("too little memory"))}, "too little memory"),
-        ({"start": refuse(DeviceFailure("device lost", []))}, "device lost"),
+        ({"start": refuse(DeviceFailure("device lost"))}, "device lost"),
     ],
 )
 def test_auto_warns_of_a_gpu_that_cannot_be_used_and_takes_the_cpu(choose, properties, line):

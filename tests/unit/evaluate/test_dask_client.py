@@ -137,7 +137,7 @@ def test_a_call_whose_workers_are_all_gone_is_given_to_others_a_few_times(worker
     assert client.given == [[f"tcp://{number}"] for number in range(min(num_losses, dask_client.RETRIES) + 1)]
 
 
-@pytest.mark.parametrize("error", [UserError("a mistake", "task.py:3"), DeviceFailure("no memory", ["a program"])])
+@pytest.mark.parametrize("error", [UserError("a mistake", "task.py:3"), DeviceFailure("no memory")])
 def test_an_exception_of_a_call_comes_back_whole_and_a_worker_whose_device_fails_is_replaced(workers_of, error):
     def fail() -> None:
         raise error
@@ -148,7 +148,7 @@ def test_an_exception_of_a_call_comes_back_whole_and_a_worker_whose_device_fails
     if isinstance(error, UserError):
         assert found is error and not client.restarted
     else:
-        assert (str(found), found.failures) == (f"Dask worker {GOOD}: no memory", ["a program"])
+        assert str(found) == f"Dask worker {GOOD}: no memory"
         assert client.restarted == [GOOD]
 
 

@@ -194,7 +194,7 @@ def test_an_option_that_names_a_file_of_the_task_names_a_workers_copy(
 
 def test_a_worker_never_tries_what_failed_before(evaluator, worker, monkeypatch):
     """As after a resume: the checkpoint knows the program that made a GPU fail."""
-    quarantine = {bytes(16): (FailureKind.DEVICE_FAILED, "illegal address")}
+    quarantine = {bytes(16): (FailureKind.DIED, "illegal address")}
     started = []
     backend = replace(CPU, start=lambda assignment: started.append(assignment) or CPU.start(assignment))
     monkeypatch.setitem(dask_worker.BACKENDS, "cpu", backend)

@@ -10,7 +10,6 @@ from evo.config import load_config
 from evo.errors import DeviceFailure, FailureKind, UserError
 from evo.evaluate import Failure, Status, calibration
 from evo.evaluate.backends import BACKENDS, Backend
-from evo.evaluate.calibration import LaneCosts
 from evo.evaluate.cpu import CpuEvaluator
 from evo.report.show import describe_failed
 from evo.run.run import LiveRun, Run
@@ -34,7 +33,7 @@ class GpuLike(CpuEvaluator):
         self.num_calls += 1
         refused = np.array([row.tobytes() in self.quarantine for row in batch.hashes], bool)
         if self.fatal_call == self.num_calls:
-            raise DeviceFailure("it fell off the bus", failures_of(batch[:3], FailureKind.DEVICE_FAILED, "it fell off the bus"))
+            raise DeviceFailure("it fell off the bus")
         slow = refused | (batch.hashes[:, 0] % np.uint64(5) == 0)
         results = super().evaluate(batch)
         status = np.where(slow, Status.FAILED, results.status).astype(np.uint8)
@@ -44,7 +43,7 @@ class GpuLike(CpuEvaluator):
         return replace(results, status=status, objective=objective, measures=measures, failures=failures)
 
 
-GPU_LIKE = Backend("cuda", lambda: None, lambda a: GpuLike(a.language, a.task, a.quarantine), ("compile",))
+GPU_LIKE = Backend("cuda", lambda: None, lambda a: GpuLike(a.language, a.task, a.quarantine))
 
 
 def failures_of(batch, kind: FailureKind, log: str) -> list[Failure]:
@@ -62,7 +61,7 @@ def gpu(monkeypatch):
     monkeypatch.setitem(BACKENDS, "cuda", GPU_LIKE)
     monkeypatch.setattr(GpuLike, "fatal_call", None)
     monkeypatch.setattr(calibration, "measure_cpu", lambda scorer, batch, threads: (1.0, 0.0))
-    monkeypatch.setattr(calibration, "measure_lane", lambda *_: LaneCosts(0.1, 0.0, 0.0, 0.0, 1, 1))
+    monkeypatch.setattr(calibration, "measure_gpu", lambda *_: ("compile", 0.1))
     return GpuLike
 
 
@@ -110,23 +109,19 @@ def test_a_resumed_run_hands_the_evaluator_what_failed_also_if_the_folder_is_los
     resumed.close()
 
 
-def test_when_the_gpu_fails_the_last_checkpoint_stands_and_the_run_goes_on_without_the_pack_at_fault(gpu, small_config):
+def test_when_the_gpu_fails_the_last_checkpoint_stands_and_the_run_goes_on(gpu, small_config):
     gpu.fatal_call = 5  # the first call tries the task
     run = start(small_config)
     with pytest.raises(DeviceFailure, match="fell off the bus"):
         run.execute()
     before = sorted(path.name for path in (run.run_dir.path / "checkpoints").glob("*.ckpt"))
     run.run_dir.close()
-    culprits = {key for key, record in records(run).items() if record["kind"] == "device failed"}
-    assert len(culprits) == 3
     assert before[-1] == "00000003.ckpt"
     gpu.fatal_call = None
     resumed, notes = LiveRun.resume(run.run_dir.path)
     assert notes == []
     assert resumed.search.counters.generations == 3
-    assert culprits <= {key.hex() for key in resumed.search.problem.evaluator.quarantine}
     assert execute(resumed) == "stop.generations: 6"
-    assert not {row.tobytes().hex() for row in resumed.search.archive.elites().hash} & culprits
 
 
 def test_a_run_goes_on_with_the_backend_that_it_had(gpu, small_config, monkeypatch):
