@@ -26,9 +26,10 @@ from numpy.typing import NDArray
 from evo.approximation.bits import ExactFunction, Words
 from evo.approximation.dependence import UNKNOWN, Bits, of_program, of_terms
 from evo.approximation.graph import Term, as_word, conjuncts, evaluate
+from evo.approximation.plain_code import words_of_plain_code
 from evo.approximation.process import check_float_mode, sources
 from evo.approximation.samples import drawn, sample, special_words
-from evo.approximation.trace import trace, words_in
+from evo.approximation.trace import trace
 from evo.approximation.traced import UntraceableError, refusing
 from evo.errors import UserError
 from evo.language.program import Language, format_program
@@ -87,6 +88,8 @@ def reference_of(function: ExactFunction) -> str:
 def traced(function: ExactFunction) -> tuple[list[Term], list[Term]]:
     """Graphs of the outputs as words, and of the conditions that the precondition consists of.
 
+    They are the function's at arrays of one word if its code is plain.
+
     Raises:
         UntraceableError: they are none.
     """
@@ -98,7 +101,6 @@ def traced(function: ExactFunction) -> tuple[list[Term], list[Term]]:
     if wide := [result.dtype for result in results if result.width > 32]:
         raise UntraceableError(f"it gives {wide[0]}, which may be above 32 bits somewhere")
     outputs = [as_word(result) for result in results]
-    _check_at_own_numbers(function, outputs)
     if not function.condition.text:
         return outputs, []
     names = function.inputs
@@ -106,32 +108,34 @@ def traced(function: ExactFunction) -> tuple[list[Term], list[Term]]:
     return outputs, conjuncts(condition)
 
 
-def _check_at_own_numbers(function: ExactFunction, outputs: list[Term]) -> None:
-    """Compare a graph with its function at words that the function's code has, in arrays of other lengths than it was traced at.
+def proof_graphs(function: ExactFunction) -> tuple[list[Term], list[Term]]:
+    """Graphs as of `traced`, of plain code.
 
-    A function that asks for types or lengths may take another way there. Raises UntraceableError: they differ.
+    As a second check they are compared with the function at the numbers in its code, in arrays of other lengths.
     """
-    numbers = words_in(function.call)
+    numbers = words_of_plain_code(function.call)
+    outputs, demands = traced(function)
     for length in _LENGTHS:
         words = [numbers[drawn(8 * length, length, k, 32) % len(numbers)] for k in range(len(function.inputs))]
         words = [column & np.uint32((1 << width) - 1) for column, width in zip(words, function.widths, strict=True)]
         keep = np.flatnonzero(function.condition(*words))[:length]
-        words = [np.ascontiguousarray(column[keep]) for column in words]
         if not len(keep):
             continue
+        words = [np.ascontiguousarray(column[keep]) for column in words]
         with refusing(), np.errstate(all="ignore"):
             results, expected = evaluate(outputs, function.arguments(words)), function(*words)
         for result, one, care in zip(results, expected, function.care, strict=True):
             if ((result ^ one) & np.uint32(care)).any():
                 raise UntraceableError("its results at numbers of its code differ from those of its operations")
+    return outputs, demands
 
 
-def parts_of(language: Language, words: NDArray[np.uint64], function: ExactFunction) -> list[Part]:
-    """Parts that suffice in place of all inputs; none if they would not be smaller."""
+def parts_of(language: Language, words: NDArray[np.uint64], function: ExactFunction) -> tuple[list[Part], list[Term]]:
+    """Parts that suffice in place of all inputs, and the function's graphs; none if they would not be smaller."""
     try:
-        outputs, demands = traced(function)
+        outputs, demands = proof_graphs(function)
     except UntraceableError:
-        return []
+        return [], []
     widths = [*function.widths, *[0] * (len(language.registers) - len(function.inputs))]
     both = of_terms(outputs, widths), of_program(language, language.lowering.lower(words), widths)
     needs = [
@@ -156,7 +160,7 @@ def parts_of(language: Language, words: NDArray[np.uint64], function: ExactFunct
     sizes = [part.mask.bit_count() for part in parts]
     total = sum(1 << size for size in sizes)
     is_worth_it = max(sizes) <= MOST_BITS and total <= MOST_INPUTS and total < 1 << sum(function.widths)
-    return parts if is_worth_it else []
+    return (parts, outputs) if is_worth_it else ([], [])
 
 
 def _masks(bits: Bits) -> Bits:
@@ -188,7 +192,7 @@ class ExactSweep:
         self._machine, self._words, self._function = VirtualMachine(language.lowering), words[None], function
         self._unused = [None] * (len(language.registers) - len(function.inputs))
         self._num_threads, self._own = num_threads or len(os.sched_getaffinity(0)), local()
-        self._parts = parts_of(language, words, function) if in_parts else []
+        self._parts, self._graphs = parts_of(language, words, function) if in_parts else ([], [])
         all_bits = sum(((1 << width) - 1) << 32 * k for k, width in enumerate(function.widths))
         self._free = 0  # bits that no condition reads
         self.method = PARTS
@@ -257,7 +261,7 @@ class ExactSweep:
             return count, num_valid, None, False
         results = self._machine.store(self._words, [*words, *self._unused], self._room(count))[0]
         is_wrong = None
-        for result, expected, care in zip(results, self._function(*words), part.care, strict=True):
+        for result, expected, care in zip(results, self._expected(words), part.care, strict=True):
             if not np.array_equal(result, expected):  # most often equal
                 differs = (result ^ expected) & np.uint32(care) != 0
                 is_wrong = differs if is_wrong is None else is_wrong | differs
@@ -266,6 +270,12 @@ class ExactSweep:
         wrong = np.flatnonzero(is_wrong & self._function.condition(*words))
         first = tuple(int(column[wrong[0]]) for column in words) if wrong.size else None
         return count, num_valid, first, first is None
+
+    def _expected(self, words: list[Words]) -> list[Words]:
+        if not self._graphs:
+            return self._function(*words)
+        with np.errstate(all="ignore"):
+            return evaluate(self._graphs, self._function.arguments(words))
 
     def _room(self, count: int) -> NDArray[np.uint32]:
         room: NDArray[np.uint32] | None = getattr(self._own, "room", None)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from evo.approximation.bit_vectors import INSTRUCTIONS, BitVectors, UnsolvedError, joined, lop3
 from evo.approximation.bits import ExactFunction, Words
-from evo.approximation.exact_sweep import traced
+from evo.approximation.exact_sweep import proof_graphs
 from evo.approximation.float_vectors import FLOAT_INSTRUCTIONS, NUMPY, converted, of_integer, of_numpy, to_integer
 from evo.approximation.graph import Term, ordered
 from evo.approximation.samples import sample
@@ -58,7 +58,7 @@ def solved(language: Language, words: NDArray[np.uint64], function: ExactFunctio
     if find_spec("bitwuzla") is None:
         raise UnsolvedError("pip install 'evo-ptx[smt]' for a solver")
     try:
-        outputs, demands = traced(function)
+        outputs, demands = proof_graphs(function)
     except UntraceableError as error:
         raise UnsolvedError(str(error)) from error
     return _Question(language, words, function, outputs, demands).answer()

@@ -1,24 +1,23 @@
 """A function over NumPy arrays as a graph of its elementwise operations.
 
-The function runs at objects that stand for arrays, and sees a NumPy whose arrays these objects can index. It runs for two numbers
-of points, and each point's results must be made in the same way of this point's inputs. Owns the function's view of its
-modules, and the numbers in its code.
+The function runs at objects that stand for arrays of one element, and sees a NumPy whose arrays these objects can index. Owns the
+function's view of its modules. `evo.approximation.plain_code` tells whether an array would see the same.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from threading import RLock
-from types import CodeType, FunctionType, ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evo.approximation import process
 from evo.approximation.dependence import may_fail
 from evo.approximation.graph import Term, evaluate, ordered
-from evo.approximation.process import is_own
-from evo.approximation.traced import NUM_POINTS, Traced, UntraceableError, known_terms, made, refusals, refusing
-from evo.approximation.traced_numpy import BUILTINS, KINDS, Table, TracedNumPy, as_table
+from evo.approximation.traced import Traced, UntraceableError, known_terms, made, refusing
+from evo.approximation.traced_numpy import KINDS, Table, TracedNumPy, as_table
 
 _LOCK = RLock()  # of modules that are changed for a time
 
@@ -30,10 +29,10 @@ def _namespaces(function: Any) -> list[Any]:
     while waiting:
         item = waiting.pop()
         if isinstance(item, ModuleType):
-            inner = [vars(item)] if _is_own(vars(item), function) else []
+            inner = [vars(item)] if is_own(vars(item), function) else []
         else:
             inner = [*(getattr(item, "__closure__", None) or ())]
-            if isinstance(item, FunctionType) and _is_own(item.__globals__, function):
+            if isinstance(item, FunctionType) and is_own(item.__globals__, function):
                 inner.append(item.__globals__)
         for space in inner:
             if id(space) not in spaces:
@@ -49,38 +48,11 @@ def _uncached(value: Any) -> Any:
     return value.__wrapped__ if hasattr(type(value), "cache_info") else value
 
 
-def _is_own(names: dict[str, Any], function: Any) -> bool:
+def is_own(names: dict[str, Any], function: Any) -> bool:
     """Tell if a module was written for a function. evo's has none of this kind."""
     package = str(names.get("__name__")).partition(".")[0]
     of_function = str(getattr(function, "__module__", "")).partition(".")[0]
-    return package != "evo" and (package == of_function or is_own(names.get("__file__")))
-
-
-def words_in(function: Any) -> NDArray[np.uint32]:
-    """Words of the numbers in the code of a function, and of what it calls and reads in its modules, and next to these."""
-    numbers: set[int] = {0, 1}
-    waiting = [function]
-    for space in _namespaces(function):
-        with suppress(ValueError):  # an empty cell
-            waiting += space.values() if isinstance(space, dict) else [space.cell_contents]
-    seen: set[int] = set()
-    while waiting:
-        item = _uncached(waiting.pop())
-        if isinstance(item, FunctionType):
-            waiting += [item.__code__, *(item.__defaults__ or ()), *(item.__kwdefaults__ or {}).values()]
-        elif isinstance(item, CodeType) and id(item) not in seen:
-            seen.add(id(item))
-            waiting += item.co_consts
-        elif isinstance(item, tuple | list | frozenset | set) and id(item) not in seen:
-            seen.add(id(item))
-            waiting += item
-        elif isinstance(item, int | np.integer):
-            numbers |= {int(item), int(item) >> 32}
-        elif isinstance(item, float | np.floating):
-            with np.errstate(all="ignore"):
-                numbers |= {int(np.float32(item).view(np.uint32)), int(np.float16(item).view(np.uint16)) * 0x10001}
-    near = {number + step for number in numbers for step in (-1, 0, 1)} | {-number for number in numbers}
-    return np.array(sorted({number & 0xFFFFFFFF for number in near}), np.uint32)
+    return package != "evo" and (package == of_function or process.is_own(names.get("__file__")))
 
 
 @contextmanager
@@ -100,11 +72,13 @@ def _tables_of(function: Any, numpy: TracedNumPy) -> Iterator[None]:
                 slots.append((space, "cell_contents", space.cell_contents))
     changed = [(holder, key, old, instead.get(id(old), as_table(_uncached(old)))) for holder, key, old in slots]
     changed = [change for change in changed if change[3] is not change[2]]
-    added = [(names, name, new) for names in modules for name, new in BUILTINS.items() if name not in names]
     try:
-        for holder, key, new in (*((holder, key, new) for holder, key, _, new in changed), *added):
+        for holder, key, _, new in changed:
             _put(holder, key, new)
+        held = [_frozen(_at(holder, key)) for holder, key, _ in slots]
         yield
+        if [_frozen(_at(holder, key)) for holder, key, _ in slots] != held:
+            raise UntraceableError("it changes what its module holds")
     finally:
         for holder, key, old, new in changed:
             if _at(holder, key) is new:
@@ -115,9 +89,15 @@ def _tables_of(function: Any, numpy: TracedNumPy) -> Iterator[None]:
         ]:
             if type(left := _at(holder, key)) is Table:  # put there by the function
                 _put(holder, key, left.view(np.ndarray))
-        for names, name, new in added:
-            if names.get(name) is new:
-                del names[name]
+
+
+def _frozen(value: Any) -> Any:
+    """A value that is another one once a list, dict or array has changed, or an object has been exchanged."""
+    if type(value) in (list, tuple):
+        return id(value), tuple(map(_frozen, value))
+    if type(value) is dict:
+        return id(value), tuple((key, _frozen(item)) for key, item in value.items())
+    return id(value), value.tobytes() if type(value) in (np.ndarray, Table) and not value.dtype.hasobject else None
 
 
 def _at(holder: Any, key: str) -> Any:
@@ -141,29 +121,19 @@ def trace(function: Callable[..., Any], inputs: Sequence[NDArray[Any]]) -> list[
         UntraceableError: it is not a graph of elementwise operations, or gives other results at the sample.
     """
     with _LOCK:
-        refusals.clear()
         known_terms.clear()
         try:
             with refusing(), np.errstate(all="ignore"):
-                traces = [_traced(function, inputs, count) for count in NUM_POINTS]
+                terms = _traced(function, inputs)
                 expected = function(*inputs)
-            noted = [*refusals]
             taken = {term for term in known_terms.values() if type(term) is Term and term.op == "take"}
         finally:
             known_terms.clear()
-    if noted:
-        raise UntraceableError(noted[0])
-    terms = [result[0] for result in traces[0]]
-    used = {*ordered([term for results in traces for result in results for term in result])}
-    widths = (32,) * (len(inputs) * max(NUM_POINTS))
-    if any(may_fail(term, widths) for term in taken - used):
+    used = {*ordered(terms)}
+    if any(may_fail(term, (32,) * len(inputs)) for term in taken - used):
         raise UntraceableError("it looks up what it does not use, which may lie beyond the table")
     if any(term.op == "undefined" for term in used):
         raise UntraceableError("it leaves elements of an empty array as they are")
-    is_of_first = all(term.value < len(inputs) for term in ordered(terms) if term.op == "input")
-    further = [([result[k] for result in results], k * len(inputs)) for results in traces for k in range(len(results[0]))]
-    if not is_of_first or not all(_is_like(terms, *point) for point in further):
-        raise UntraceableError("it depends on which points there are")
     plain = expected if isinstance(expected, tuple | list) else (expected,)
     with np.errstate(all="ignore"), refusing():
         values = [np.broadcast_to(value, len(inputs[0])) for value in evaluate(terms, inputs)]
@@ -174,35 +144,18 @@ def trace(function: Callable[..., Any], inputs: Sequence[NDArray[Any]]) -> list[
     return terms
 
 
-def _traced(function: Callable[..., Any], inputs: Sequence[NDArray[Any]], count: int) -> list[Any]:
-    """Terms of the results at some points."""
+def _traced(function: Callable[..., Any], inputs: Sequence[NDArray[Any]]) -> list[Term]:
+    """Terms of the results at one point."""
     arguments = []
     for k, array in enumerate(inputs):
-        sample = np.resize(array, count)
+        sample = array[:1].copy()
         sample.flags.writeable = False
-        arguments.append(
-            Traced(np.array([made("input", (), array.dtype, k + len(inputs) * point) for point in range(count)], object), sample)
-        )
+        arguments.append(Traced(np.array([made("input", (), array.dtype, k)], object), sample))
     with _tables_of(function, TracedNumPy()):
         outputs = function(*arguments)
     results = outputs if isinstance(outputs, tuple | list) else (outputs,)
-    if (
-        not all(type(result) is Traced and result.terms.shape == (count,) and result.mask is None for result in results)
-        or not results
+    if not results or not all(
+        type(result) is Traced and result.terms.shape == (1,) and result.mask is None for result in results
     ):
         raise UntraceableError("its results are not arrays of a word for each point, made of the inputs")
-    return [result.terms for result in results]
-
-
-def _is_like(terms: list[Term], later: list[Term], first: int) -> bool:
-    """Tell if the terms of a later point, with inputs from `first` on, equal those of the first point, and each uses the inputs
-    of one point.
-    """
-    graphs, inputs = [], []
-    for ends in (terms, later):
-        indices = {term: k for k, term in enumerate(ordered(ends))}
-        inputs.append([term.value for term in indices if term.op == "input"])
-        values = [None if term.op == "input" else id(term.value) for term in indices]
-        operands = [[indices[operand] for operand in term.operands] for term in indices]
-        graphs.append(([indices[term] for term in ends], [(term.op, term.dtype) for term in indices], values, operands))
-    return graphs[0] == graphs[1] and [index + first for index in inputs[0]] == inputs[1]
+    return [result.terms[0] for result in results]

@@ -1,11 +1,12 @@
 """Objects that stand for NumPy arrays, and record operations on them as a graph of elementwise operations.
 
-Each element of such an array is a term. NumPy computes each operation at a few points beside it, and so decides all types and
-shapes; NumPy also applies operations that only move elements to the terms. Dependence on values is refused. Owns operators,
-methods, views, changes in place and tables; `evo.approximation.traced_numpy` has functions. Slightly long: an array's operations
-share its terms.
+Each element of such an array is a term. NumPy computes each operation at a sample beside it, and so decides all types and shapes;
+NumPy also applies operations that only move elements to the terms. Dependence on values is refused. Owns operators, methods,
+views, changes in place and tables; `evo.approximation.traced_numpy` has functions. Slightly long: an array's operations share its
+terms.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -19,8 +20,6 @@ from numpy.typing import NDArray
 from evo.approximation.graph import Term
 from evo.approximation.word_machine import apply
 
-NUM_POINTS = (5, 7)  # of two traces, in turn: few shapes of a function's own arrays have these lengths
-refusals: list[str] = []  # of the function that is traced, which may have caught them; of all its threads
 known_terms: dict[Any, Any] = {}  # of the function that is traced: each is made once, and so is each value
 _REDUCTIONS = {"sum": np.add, "prod": np.multiply, "min": np.minimum, "max": np.maximum}
 _REDUCTIONS |= {"any": np.logical_or, "all": np.logical_and}
@@ -33,14 +32,10 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {}  # functions of NumPy other than u
 class UntraceableError(Exception):
     """The function does something that a graph cannot express."""
 
-    def __init__(self, reason: str):
-        super().__init__(reason)
-        refusals.append(reason)
-
 
 @contextmanager
 def refusing() -> Iterator[None]:
-    """Turn errors within into refusals, which count even if the function catches them."""
+    """Turn errors within into refusals."""
     try:
         yield
     except UntraceableError:
@@ -50,35 +45,13 @@ def refusing() -> Iterator[None]:
 
 
 def _refused(*_: Any) -> Any:
-    raise UntraceableError("it depends on values, or on which points there are")
-
-
-class Length(int):
-    """A length of an axis that may go over points: of use in shapes, and no result may depend on it."""
-
-    def __mul__(self, other: Any) -> Any:
-        return Length(int.__mul__(self, other)) if type(other) is int else _refused()
-
-    def __eq__(self, other: Any) -> Any:
-        return int.__eq__(self, other) if type(other) is Length else _refused()
-
-    def __ne__(self, other: Any) -> Any:
-        return int.__ne__(self, other) if type(other) is Length else _refused()
-
-    __rmul__ = __mul__
-    __hash__ = _refused
-
-
-_BINARY = "add sub truediv mod pow and or xor lshift rshift divmod".split()
-_OTHER = "floordiv rfloordiv lt le gt ge bool int float str repr format neg pos abs invert round trunc".split()
-for _name in (*_BINARY, *(f"r{name}" for name in _BINARY), *_OTHER):
-    setattr(Length, f"__{_name}__", _refused)
+    raise UntraceableError("it depends on values")
 
 
 class Traced(NDArrayOperatorsMixin):
     """Stands for an array.
 
-    terms: an array of Term, of the array's shape. sample: the array at a few points. mask: terms of the condition by which its
+    terms: an array of Term, of the array's shape. sample: the array at an input. mask: terms of the condition by which its
     elements were selected, the sample having those alone; none: it has all.
     """
 
@@ -106,17 +79,15 @@ class Traced(NDArrayOperatorsMixin):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """As of an array, with a `Length` where it may be the number of points."""
+        """As of an array."""
         if self.mask is not None:
             raise UntraceableError("it uses the length of a selection")
-        return tuple(
-            length if length % NUM_POINTS[0] and length % NUM_POINTS[1] else Length(length) for length in self.sample.shape
-        )
+        return self.sample.shape
 
     @property
     def size(self) -> int:
         """As of an array."""
-        return Length(self.terms.size)
+        return math.prod(self.shape)
 
     @property
     def T(self) -> "Traced":  # noqa: N802 - the name of NumPy's
@@ -142,7 +113,7 @@ class Traced(NDArrayOperatorsMixin):
     __contains__ = _refused
 
     def __len__(self) -> int:
-        return int.__int__(self.shape[0])
+        return self.shape[0]
 
     def __iter__(self) -> Iterator["Traced"]:
         return iter([self[k] for k in range(self.shape[0])])
@@ -352,8 +323,8 @@ def sample_of(value: Any) -> Any:
     """An operand as NumPy computes with it at the sample."""
     if type(value) is Traced:
         return value.sample
-    if type(value) is Length or not isinstance(value, bool | int | float | np.generic | np.ndarray):
-        raise UntraceableError("it combines its inputs with other objects, or with their length")
+    if not isinstance(value, bool | int | float | np.generic | np.ndarray):
+        raise UntraceableError("it combines its inputs with other objects")
     return value
 
 

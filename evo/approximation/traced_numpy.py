@@ -1,16 +1,16 @@
 """NumPy as a traced function sees it.
 
-Owns the meaning of NumPy's functions, types and tables at the arrays of `evo.approximation.traced`, and of `type` and `len`.
+Owns the meaning of NumPy's functions, types and tables at the arrays of `evo.approximation.traced`.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from evo.approximation.traced import (
     FUNCTIONS,
-    Length,
     Traced,
     UntraceableError,
     as_kind,
@@ -114,8 +114,6 @@ def _part(value: Any, sources: list[Traced], dtype: Any = None) -> Any:
         return (
             value.sample if dtype is None else value.terms if dtype == value.dtype else each_term(cast_term, value.terms, dtype)
         )
-    if type(value) is Length:
-        return int.__int__(value)
     return constants(value.astype(dtype)) if isinstance(value, np.ndarray) and dtype is not None else value
 
 
@@ -195,59 +193,73 @@ def as_table(value: Any) -> Any:
     return value.view(Table) if type(value) is np.ndarray else value
 
 
-def _type_of(value: Any, *more: Any) -> Any:
-    kind = type(value, *more)
-    return value.__class__ if kind is Traced else np.ndarray if kind is Table else kind
+class _Instead:
+    """Takes the place of an object of NumPy's, to which it is equal."""
 
+    def __init__(self, plain: Any):
+        self.plain = plain
 
-def _length_of(value: Any) -> Any:
-    return value.shape[0] if type(value) is Traced and value.ndim else len(value)
+    def __eq__(self, other: Any) -> Any:
+        return self.plain == (other.plain if isinstance(other, _Instead) else other)
 
-
-BUILTINS = {"type": _type_of, "len": _length_of}
-
-
-def _is_of_trace(value: Any) -> bool:
-    return type(value) is Length or has_traced(value)
-
-
-class _Kind:
-    """A type of NumPy's, which takes arrays of a trace, too."""
-
-    def __init__(self, kind: Any):
-        self._kind, self.dtype = kind, np.dtype(kind)
-
-    def __call__(self, *values: Any) -> Any:
-        if any(type(value) is Length for value in values):
-            raise UntraceableError("it depends on how many points there are")
-        if values and type(values[0]) is Traced:
-            return values[0].astype(self._kind, copy=False)
-        return as_table(self._kind(*values))
-
-    def __instancecheck__(self, value: Any) -> bool:
-        return isinstance(value, self._kind)
+    def __hash__(self) -> int:
+        return hash(self.plain)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._kind, name)
+        return getattr(self.plain, name)
 
 
-class _Ufunc:
+class _Kind(_Instead):
+    """A type of NumPy's, which takes arrays of a trace, too."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Its type as NumPy asks for it."""
+        dtype: np.dtype[Any] = np.dtype(self.plain)
+        return dtype
+
+    def __call__(self, *values: Any) -> Any:
+        if values and type(values[0]) is Traced:
+            return values[0].astype(self.plain, copy=False)
+        return as_table(self.plain(*values))
+
+    def __instancecheck__(self, value: Any) -> bool:
+        return isinstance(value, self.plain)
+
+
+class _Ufunc(_Instead):
     """A ufunc of NumPy's, which joins lists of arrays of a trace, too."""
 
-    def __init__(self, ufunc: Any):
-        self._ufunc = ufunc
-
     def __call__(self, *args: Any, **options: Any) -> Any:
-        return as_table(self._ufunc(*args, **options))
+        return as_table(self.plain(*args, **options))
 
     def reduce(self, array: Any, *args: Any, **options: Any) -> Any:
         """As of a ufunc."""
-        return self._ufunc.reduce(
+        return self.plain.reduce(
             np.stack(array) if type(array) in (list, tuple) and has_traced(array) else array, *args, **options
         )
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._ufunc, name)
+
+class _Function(_Instead):
+    """A function of NumPy's, which takes arrays of a trace, too.
+
+    method: its meaning for these; None: NumPy's own.
+    """
+
+    def __init__(self, plain: Any, method: Callable[..., Any] | None):
+        super().__init__(plain)
+        self._method = method
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        if self._method and self.plain in _FILLED and not options.keys() - {"dtype", "shape", "fill_value"}:
+            return self._method(*args, **options)
+        if not any(map(has_traced, (*args, *options.values()))):
+            return as_table(self.plain(*args, **options))
+        with refusing():
+            return (self._method or self.plain)(*args, **options)
+
+
+_FILLED = (np.zeros, np.ones, np.empty, np.full)
 
 
 class TracedNumPy:
@@ -263,16 +275,7 @@ class TracedNumPy:
         if isinstance(plain, type) or not callable(plain):
             return self._kinds.get(plain, plain) if isinstance(plain, type) else plain
         method: Any = getattr(type(self), f"_{name}", None)
-
-        def call(*args: Any, **options: Any) -> Any:
-            if name in ("zeros", "ones", "empty", "full") and not options.keys() - {"dtype", "shape", "fill_value"}:
-                return method(self, *args, **options)
-            if not any(map(_is_of_trace, (*args, *options.values()))):
-                return as_table(plain(*args, **options))
-            with refusing():
-                return method(self, *args, **options) if method else plain(*args, **options)
-
-        return call
+        return _Function(plain, partial(method, self) if method else None)
 
     def _asarray(self, values: Any, dtype: Any = None) -> Any:
         if type(values) is not Traced:

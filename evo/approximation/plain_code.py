@@ -1,0 +1,186 @@
+"""Code whose graph a proof may trust.
+
+A graph is recorded at an array of one word, by an object that stands for it. It is the function at all words if the code cannot
+learn anything from that object that an array would tell otherwise. This is a grammar of such code, checked in the bytecode of the
+function and of all functions that it may call: expressions, loops, branches, and NumPy's operations on elements; no types or
+identities of objects, no memory, no caught errors and no state. An instruction, name or value that is not listed is refused.
+"""
+
+import builtins
+import dis
+import functools
+import itertools
+import math
+import operator
+from collections.abc import Iterator
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evo.approximation import zoo
+from evo.approximation.ptx_function import PtxFunction
+from evo.approximation.trace import is_own
+from evo.approximation.traced import FUNCTIONS, UntraceableError
+from evo.approximation.traced_numpy import KINDS, TracedNumPy
+
+# Instructions of CPython 3.11 to 3.14. Those of comprehensions, generator expressions and `with` are among them.
+_INSTRUCTIONS = {
+    *"RESUME NOP CACHE POP_TOP COPY SWAP PUSH_NULL PRECALL KW_NAMES EXTENDED_ARG NOT_TAKEN TO_BOOL".split(),
+    *"LOAD_CONST LOAD_SMALL_INT LOAD_GLOBAL LOAD_DEREF STORE_DEREF LOAD_CLOSURE MAKE_CELL COPY_FREE_VARS".split(),
+    *"LOAD_FAST STORE_FAST DELETE_FAST LOAD_FAST_CHECK LOAD_FAST_AND_CLEAR LOAD_FAST_LOAD_FAST LOAD_FAST_BORROW".split(),
+    *"LOAD_FAST_BORROW_LOAD_FAST_BORROW STORE_FAST_LOAD_FAST STORE_FAST_STORE_FAST STORE_FAST_MAYBE_NULL".split(),
+    *"BUILD_TUPLE BUILD_LIST BUILD_MAP BUILD_CONST_KEY_MAP BUILD_SLICE LIST_APPEND LIST_EXTEND LIST_TO_TUPLE MAP_ADD".split(),
+    *"DICT_MERGE DICT_UPDATE UNPACK_SEQUENCE UNPACK_EX BINARY_OP BINARY_SUBSCR STORE_SUBSCR DELETE_SUBSCR BINARY_SLICE".split(),
+    *"STORE_SLICE UNARY_NEGATIVE UNARY_NOT UNARY_INVERT UNARY_POSITIVE COMPARE_OP CALL CALL_KW CALL_FUNCTION_EX".split(),
+    *"LOAD_ATTR LOAD_METHOD MAKE_FUNCTION SET_FUNCTION_ATTRIBUTE RETURN_VALUE RETURN_CONST GET_ITER FOR_ITER END_FOR".split(),
+    *"POP_ITER JUMP_FORWARD JUMP_BACKWARD JUMP_BACKWARD_NO_INTERRUPT JUMP_IF_FALSE_OR_POP JUMP_IF_TRUE_OR_POP".split(),
+    *(f"POP_JUMP_{way}IF_{what}" for way in ("", "FORWARD_", "BACKWARD_") for what in "TRUE FALSE NONE NOT_NONE".split()),
+    *"RETURN_GENERATOR YIELD_VALUE CALL_INTRINSIC_1 RERAISE LOAD_ASSERTION_ERROR LOAD_COMMON_CONSTANT RAISE_VARARGS".split(),
+    *"BEFORE_WITH LOAD_SPECIAL WITH_EXCEPT_START PUSH_EXC_INFO POP_EXCEPT".split(),
+}
+_INTRINSICS = {"INTRINSIC_STOPITERATION_ERROR", "INTRINSIC_UNARY_POSITIVE", "INTRINSIC_LIST_TO_TUPLE"}
+_BUILTINS = {
+    *"abs bool dict divmod enumerate float int len list max min pow range reversed round slice sorted sum tuple zip map".split(),
+    *"ValueError TypeError AssertionError NotImplementedError".split(),
+}
+_OPERATOR = "add and_ eq floordiv ge gt inv invert le lshift lt mod mul ne neg or_ pos pow rshift sub truediv xor".split()
+_NUMPY = {
+    *(name for name in dir(np) if isinstance(getattr(np, name), np.ufunc)),
+    *(function.__name__ for function in FUNCTIONS),
+    *(name[1:] for name in vars(TracedNumPy) if name[1:2] != "_" and hasattr(np, name[1:])),
+    *KINDS,
+    *"sum prod min max amin amax any all round around arange linspace eye tri tril triu meshgrid iinfo finfo dtype".split(),
+    *"errstate newaxis pi e inf nan sort argsort unique cumsum cumprod diff packbits unpackbits array_equal".split(),
+    *"uint ulonglong uintc ushort ubyte int_ longlong intc short byte half single double bool".split(),
+}
+# Of arrays, dtypes, limits of types, ufuncs, lists, dicts and integers.
+_ATTRIBUTES = {
+    *"T astype clip copy dot dtype flatten itemsize kind ndim ravel repeat reshape round shape size squeeze swapaxes".split(),
+    *"take tolist transpose type view sum prod min max any all item bits eps tiny smallest_normal reduce accumulate".split(),
+    *"append extend insert pop reverse get items keys values bit_length bit_count".split(),
+}
+_OTHERS = {
+    functools: {"reduce"},
+    itertools: {"product", "chain", "accumulate"},
+    math: {name for name in vars(math) if name[:1] != "_"},
+    operator: {*_OPERATOR},
+    np: _NUMPY,
+}
+_NAMES = _ATTRIBUTES.union(*_OTHERS.values())
+_TRUSTED = {id(getattr(module, name)) for module, names in _OTHERS.items() for name in names if hasattr(module, name)}
+_TRUSTED |= {id(getattr(builtins, name)) for name in _BUILTINS} | {id(module) for module in _OTHERS}
+_NUMBERS = (bool, int, float, str, type(None), type(Ellipsis), range, slice, np.generic, np.dtype)
+
+
+def words_of_plain_code(function: Any) -> NDArray[np.uint32]:
+    """Words of the numbers in a function's code, and next to these.
+
+    Raises:
+        UntraceableError: the code is not of the grammar. The reason names its line.
+    """
+    reader = _Reader(function)
+    if type(function) is not PtxFunction:  # whose statements have a grammar of their own
+        reader.read(function, "it")
+    numbers: set[int] = {0, 1}
+    for number in reader.numbers:
+        if isinstance(number, int | np.integer):
+            numbers |= {int(number), int(number) >> 32}
+        elif isinstance(number, float | np.floating):
+            with np.errstate(all="ignore"):
+                numbers |= {int(np.float32(number).view(np.uint32)), int(np.float16(number).view(np.uint16)) * 0x10001}
+    near = {number + step for number in numbers for step in (-1, 0, 1)} | {-number for number in numbers}
+    return np.array(sorted({number & 0xFFFFFFFF for number in near}), np.uint32)
+
+
+class _Reader:
+    """Reads a function and all that its code may read."""
+
+    def __init__(self, root: Any):
+        self._root, self._seen, self.numbers = root, set[int](), list[Any]()
+
+    def read(self, value: Any, name: str) -> None:
+        """Checks a value and all that it consists of."""
+        if id(value) in _TRUSTED or id(value) in self._seen:
+            return
+        self._seen.add(id(value))
+        if isinstance(value, _NUMBERS):
+            self.numbers.append(value)
+        elif type(value) in (tuple, list):
+            for item in value:
+                self.read(item, name)
+        elif type(value) is dict:
+            for item in (*value.keys(), *value.values()):
+                self.read(item, name)
+        elif type(value) is FunctionType and (is_own(value.__globals__, self._root) or value.__globals__ is vars(zoo)):
+            self._read_function(value)
+        elif type(value) is not np.ndarray or value.dtype.kind not in "biuf":
+            kind = getattr(value, "__name__", type(value).__name__)
+            raise UntraceableError(f"it reads {name} ({kind}), which no graph can be trusted with")
+
+    def _read_function(self, function: FunctionType) -> None:
+        for value in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
+            if not isinstance(value, _NUMBERS) and id(value) not in _TRUSTED:
+                raise UntraceableError(f"a default of {function.__name__} may keep a state")
+            self.read(value, "a default")
+        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+        for name, cell in cells.items():
+            try:
+                value = cell.cell_contents
+            except ValueError as error:  # it is empty
+                raise UntraceableError(f"{name} has no value") from error
+            self.read(value, name)
+        for code in _codes(function.__code__):
+            self._read_code(code, function.__globals__, cells)
+
+    def _read_code(self, code: CodeType, names: dict[str, Any], cells: dict[str, Any]) -> None:
+        self.numbers += _numbers_of(code.co_consts)
+        where, module = f"line {code.co_firstlineno} of {code.co_filename}", None
+        instructions = [*dis.get_instructions(code)]
+        for before, one, after in zip([None, *instructions], instructions, [*instructions[1:], None], strict=False):
+            if one.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+                if module is None and one.argval not in _NAMES:
+                    raise UntraceableError(f"it uses .{one.argval} ({where})")
+                if module is not None:
+                    self.read(getattr(module, one.argval, None), f"{module.__name__}.{one.argval}")
+                module = None
+            elif module is not None:
+                raise UntraceableError(f"it hands {module.__name__} on ({where})")
+            elif one.opname == "LOAD_GLOBAL":
+                value = names.get(one.argval, getattr(builtins, one.argval, None))
+                if isinstance(value, ModuleType) and is_own(vars(value), self._root):
+                    module = value
+                else:
+                    self.read(value, one.argval)
+            elif not _is_known(one, before, after, cells):
+                raise UntraceableError(f"it uses {one.opname} ({where}), which no graph can be trusted with")
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)
+
+
+def _numbers_of(constants: Any) -> Iterator[Any]:
+    for constant in constants:
+        if isinstance(constant, tuple | frozenset):
+            yield from _numbers_of(constant)
+        else:
+            yield constant
+
+
+def _is_known(one: dis.Instruction, before: Any, after: Any, cells: dict[str, Any]) -> bool:
+    match one.opname:
+        case "IS_OP":  # with None only
+            return before.opname == "LOAD_CONST" and before.argval is None
+        case "PUSH_EXC_INFO":  # of `with`, not of `try`
+            return after is not None and after.opname == "WITH_EXCEPT_START"
+        case "STORE_DEREF":
+            return one.argval not in cells
+        case "CALL_INTRINSIC_1":
+            return one.argrepr in _INTRINSICS
+        case _:
+            return one.opname in _INSTRUCTIONS

@@ -1,0 +1,210 @@
+"""Code whose graphs proofs trust, and code that could tell a traced array from an array."""
+
+import math
+import operator
+import sys
+from functools import cache, reduce
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from evo.approximation.bits import ExactFunction
+from evo.approximation.exact import exact_language
+from evo.approximation.exact_sweep import PARTS, TESTED, ExactSweep
+from evo.approximation.plain_code import words_of_plain_code
+from evo.approximation.trace import trace
+from evo.approximation.traced import UntraceableError
+from evo.language.program import parse_program
+
+TABLE = np.arange(16, dtype=np.uint32)
+SHIFTS = {"low": (0, 4), "high": [8, 12]}
+STATE = [0]
+OTHER = ModuleType("other")
+OTHER.__file__ = __file__
+exec("def twice(x): return x * 2\ndef known(x): return type(x)\nTEN = 10", vars(OTHER))
+FACTORS = iter((1, 2))
+
+
+def of_a_helper(x, shift=4, *, mask=0xF):
+    if shift is None:
+        raise ValueError("no shift")
+    if not x.dtype == np.uint32:
+        raise TypeError("no words")
+    return x >> shift & mask
+
+
+def of_many_forms(x):
+    with np.errstate(over="ignore"):
+        fields = [x >> k & 15 for k in (*SHIFTS["low"], *SHIFTS["high"])]
+    y = np.zeros_like(x)
+    for k, field in enumerate(fields):
+        y[:] |= TABLE[field] << np.uint32(math.floor(4.5) * k)
+    y[x > 5] += np.uint32(1)
+    first, *rest = fields
+
+    def scaled(z):
+        return z + OTHER.TEN
+
+    total = reduce(operator.xor, rest, first) + sum(field for field in rest)
+    return of_a_helper(y, mask=np.uint32(7)) + OTHER.twice(total) * scaled(first)
+
+
+def made_with(factor):
+    return lambda x: x * np.uint32(factor)
+
+
+@pytest.mark.parametrize("function", [of_a_helper, of_many_forms, made_with(3), ExactFunction("e2m1x8_f16x2x4").call])
+def test_usual_code_is_plain(function):
+    assert {0, 1, 0xFFFFFFFF} <= {*words_of_plain_code(function).tolist()}
+
+
+def test_words_are_numbers_of_all_code_and_next_to_these():
+    words = {*words_of_plain_code(of_many_forms).tolist()}
+    assert {0xF, 0x10, 0xE, 9, 10, 11, 12, 0x40900000, 0xFFFFFFF6} <= words  # 4.5 is 0x40900000 in float32
+
+
+def by_assignment(x):
+    global FACTORS  # noqa: PLW0603 - refused for it
+    FACTORS = x
+    return x
+
+
+def with_a_default(x, seen=[]):  # noqa: B006 - refused for it
+    return x if seen else x + 1
+
+
+def by_an_error(x):
+    try:
+        return x + np.uint32(bool(x))
+    except Exception:  # noqa: BLE001 - refused for it
+        return x
+
+
+def by_any_error(x):
+    try:
+        return x[3] + x
+    except:  # noqa: E722 - refused for it
+        return x
+
+
+def by_an_end(x):
+    try:
+        return x + 1
+    finally:
+        x = x + 2
+
+
+def of_its_own_class(x):
+    class Holder:
+        value = x
+
+    return Holder.value
+
+
+def by_import(x):
+    import sys
+
+    return x if sys.flags else x + 1
+
+
+def by_attribute(x):
+    STATE.count = 1
+    return x
+
+
+def in_a_set(x):
+    return x if {x.dtype, np.uint32} else x + 1
+
+
+def changes_its_closure():
+    count = 0
+
+    def function(x):
+        nonlocal count
+        count += 1
+        return x + np.uint32(count)
+
+    return function
+
+
+@cache
+def kept():
+    return [0]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        by_assignment,
+        with_a_default,
+        by_an_error,
+        by_any_error,
+        by_an_end,
+        of_its_own_class,
+        by_import,
+        by_attribute,
+        in_a_set,
+        changes_its_closure(),
+        lambda x: x if type(x) == np.ndarray else x + 1,  # noqa: E721 - refused for it
+        lambda x: x if isinstance(x, np.ndarray) else x + 1,
+        lambda x: x if x.dtype is np.dtype(np.uint32) else x + 1,
+        lambda x: x if x in [x] else x + 1,
+        lambda x: x if hasattr(x, "ctypes") else x + 1,
+        lambda x: x if id(x) % 2 else x + 1,
+        lambda x: x if repr(x)[0] == "a" else x + 1,
+        lambda x: x if f"{x}"[0] == "a" else x + 1,
+        lambda x: x if x.flags.owndata else x + 1,
+        lambda x: x if x.strides[0] == 4 else x + 1,
+        lambda x: x if x.base is None else x + 1,
+        lambda x: x.__class__ and x,
+        lambda x: np.random.default_rng(0).integers(9) + x,
+        lambda x: x if np.shares_memory(x, x) else x + 1,
+        lambda x: x * next(FACTORS),
+        lambda x: OTHER.known(x) and x,
+        made_with(OTHER),
+        lambda x: x + kept()[0],
+        lambda x: x + sys.getrefcount(x),
+        lambda x: [*(yield_ for yield_ in (globals(),))] and x,
+        np.vectorize(lambda x: x + 1),
+        ExactFunction,
+    ],
+)
+def test_code_that_may_tell_arrays_apart_is_not_plain(function):
+    with pytest.raises(UntraceableError):
+        words_of_plain_code(function)
+
+
+def puts_an_input(x):
+    STATE[0] = x
+    return x + np.uint32(1)
+
+
+def turns(x):
+    STATE[0] = 1 - STATE[0]
+    return x + np.uint32(1)
+
+
+def adds_to_its_table(x):
+    TABLE[3] += np.uint32(1)
+    return TABLE[x & 15]
+
+
+@pytest.mark.parametrize("function", [puts_an_input, turns, adds_to_its_table])
+def test_code_that_changes_its_module_has_no_graph(function, monkeypatch):
+    monkeypatch.setattr(f"{__name__}.STATE", [0])
+    monkeypatch.setattr(f"{__name__}.TABLE", TABLE.copy())
+    words_of_plain_code(function)
+    with pytest.raises(UntraceableError, match="changes what its module holds"):
+        trace(function, [np.arange(8, dtype=np.uint32)])
+
+
+@pytest.mark.parametrize(("text", "method"), [("x ^ y", PARTS), ("x ^ y if isinstance(x, np.ndarray) else x", TESTED)])
+def test_only_plain_code_is_proven_by_its_graph(text, method, monkeypatch):
+    module = ModuleType("of_words")
+    module.__file__ = __file__
+    exec(f"import numpy as np\ndef function(x, y): return {text}", vars(module))
+    monkeypatch.setitem(sys.modules, "of_words", module)
+    function = ExactFunction("of_words:function")
+    words = parse_program(language := exact_language(function), "%x %y xor_b32", "test")
+    assert ExactSweep(language, words, function).method == method
