@@ -126,12 +126,12 @@ def sweep(
     with locked(plan.folder):
         num_failed = _execute_sweep(plan, folder, jobs, scheduler)
     if not num_failed:
-        _compare([folder], folder / "sweep.png")
+        _compare([folder])
         return
     echo(f"evo: {num_failed} of {plural(len(plan.runs), 'run')} failed; the same command tries again", err=True)
     if num_failed < len(plan.runs):
         try:
-            _compare([folder], folder / "sweep.png")
+            _compare([folder])
         except UserError as error:
             warn(f"no comparison: {one_line(error)}")
     sys.exit(EXIT_CHECK_FAILED)
@@ -139,13 +139,12 @@ def sweep(
 
 @verb()
 @click.argument("run_folders", metavar="RUN", nargs=-1, required=True, type=PATH)
-@click.option("--output", default=Path("compare.png"), show_default=True, type=PATH, help="The picture.")
-def compare(run_folders: tuple[Path, ...], output: Path) -> None:
+def compare(run_folders: tuple[Path, ...]) -> None:
     """Compare runs: medians, quartiles, and which differences are significant.
 
     The runs are in the folders RUN, or in folders of them such as a sweep's.
     """
-    _compare(run_folders, output)
+    _compare(run_folders)
 
 
 VERBS = (init, run, resume, sweep, compare)
@@ -248,14 +247,11 @@ class _Lines:
         pass
 
 
-def _compare(run_folders: Sequence[Path], picture: Path) -> None:
-    """Prints a comparison and draws it."""
+def _compare(run_folders: Sequence[Path]) -> None:
+    """Prints a comparison."""
     from evo.report.compare import compare_text, load_groups
-    from evo.report.plot.quartiles import draw_quartiles
 
     groups, notes = load_groups(run_folders)
     for line in notes:
         warn(line)
     say(compare_text(groups).removesuffix("\n"))
-    draw_quartiles(groups, picture)
-    say(picture)

@@ -1,7 +1,6 @@
 """Compares runs over seeds: medians, quartiles, and which differences are more than noise.
 
 Owns how runs are grouped and tested. Reads configs and metrics alone, so it needs neither the tasks nor the machine of the runs.
-Knows nothing of how curves are drawn.
 """
 
 import itertools
@@ -35,16 +34,12 @@ _MAX_LABEL = 60
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """A run's course. curves: name -> `(num_generations,)`, `evaluations` and `elapsed_s` included."""
+    """A run's end. last: its numbers by name, `evaluations` and `elapsed_s` included."""
 
     path: Path
     config: RunConfig
     task_digest: str
-    curves: dict[str, NDArray[np.float64]]
-
-    def last(self, name: str) -> float:
-        """A number at the end of the run."""
-        return float(self.curves[name][-1])
+    last: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -56,7 +51,7 @@ class Group:
 
     def last(self, name: str) -> NDArray[np.float64]:
         """`(num_runs,)` numbers at the runs' ends."""
-        return np.array([run.last(name) for run in self.runs])
+        return np.array([run.last[name] for run in self.runs])
 
 
 @dataclass(frozen=True)
@@ -174,9 +169,9 @@ def compare_text(groups: Sequence[Group]) -> str:
 
 
 def quartiles(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """`(3,)`, or `(3, ...)` over the first axis: first quartile, median, third quartile. Minus infinity is a value."""
+    """First quartile, median, third quartile. Minus infinity is a value."""
     with np.errstate(invalid="ignore"):
-        quantiles = np.quantile(values, (0.25, 0.5, 0.75), axis=0)
+        quantiles = np.quantile(values, (0.25, 0.5, 0.75))
     return np.where(np.isnan(quantiles), -np.inf, quantiles)
 
 
@@ -198,19 +193,15 @@ def _run_folders(path: Path) -> list[Path]:
 def _read(path: Path) -> tuple[FinishedRun | None, str]:
     """A run, or why it cannot be compared."""
     run_dir = RunDir(path, writable=False)
-    rows = run_dir.metrics()
-    if not rows:
+    row = run_dir.last_metrics()
+    if not row:
         return None, "has no metrics yet"
     config = run_dir.config()
-    if not has_stopped(config.stop, rows[-1]):
+    if not has_stopped(config.stop, row):
         return None, "has not finished"
-    curves = {name: _column(rows, name) for name in ("evaluations", "elapsed_s", *METRICS)}
-    return FinishedRun(path, with_paths_in(config, path), run_dir.task_digest(), curves), ""
-
-
-def _column(rows: Sequence[dict[str, Any]], name: str) -> NDArray[np.float64]:
-    """A metric over generations; an empty archive's best objective counts as minus infinity."""
-    return np.array([-np.inf if row[name] is None else row[name] for row in rows], np.float64)
+    # An empty archive's best objective counts as minus infinity.
+    last = {name: -np.inf if row[name] is None else row[name] for name in ("evaluations", "elapsed_s", *METRICS)}
+    return FinishedRun(path, with_paths_in(config, path), run_dir.task_digest(), last), ""
 
 
 def _group_key(run: FinishedRun) -> str:

@@ -64,8 +64,6 @@ def test_a_sweep_gives_the_runs_of_evo_run_a_table_and_a_picture(fork_evo, confi
     assert len(re.findall(r"^\[\d/2\] .*: stopped by stop.generations: 4$", completed.stdout, re.MULTILINE)) == 2
     assert re.search(r"^search\.batch_size=48 +1 ", completed.stdout, re.MULTILINE)
     assert "too few seeds: 5 each could tell" in completed.stdout
-    assert completed.stdout.endswith("runs/small-sweep/sweep.png\n")
-    assert (sweep / "sweep.png").read_bytes().startswith(b"\x89PNG")
     assert not list(sweep.rglob("seed*.log"))
     assert_equal_to_single_runs(fork_evo, config, sweep, tmp_path)
 
