@@ -34,8 +34,7 @@ MAX_OUT_OF_RANGE = 0.05  # of all evaluations; fewer are outliers, for which nob
 @click.option(
     "--template", type=click.Choice(list(shipped("templates"))), default="picture", show_default=True, help="What it begins with."
 )
-@click.option("--notebook", is_flag=True, help="Add a notebook that runs the project's commands and shows its plots.")
-def init(folder: Path | None, template: str, notebook: bool) -> None:
+def init(folder: Path | None, template: str) -> None:
     """Make a project: a task of your own and its config.
 
     They stand with a README in the new folder NAME (by default, the template's name).
@@ -43,12 +42,11 @@ def init(folder: Path | None, template: str, notebook: bool) -> None:
     from evo.cli.new_project import make_project
 
     folder = folder or Path(template)
-    files = make_project(folder, template, with_notebook=notebook)
+    files = make_project(folder, template)
     for path in files:
         echo(folder / path)
     [config] = [path for path in files if path.suffix == ".yaml"]
-    start = f"jupyter lab {template}.ipynb" if notebook else command_line("run", config)
-    echo(f"start with: cd {shlex.quote(str(folder))} && {start}")
+    echo(f"start with: cd {shlex.quote(str(folder))} && {command_line('run', config)}")
 
 
 @verb(epilog=f"Shipped configs: {', '.join(shipped('configs'))}.")

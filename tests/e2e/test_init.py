@@ -1,11 +1,7 @@
 """evo.cli.new_project: each template is a project whose README's commands run as they stand; nothing is overwritten."""
 
-import json
 import re
 import shlex
-import sys
-from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -27,26 +23,6 @@ def test_a_project_has_the_files_of_its_template_and_no_others(fork_evo, tmp_pat
     assert files_below(tmp_path / "a" / "mine") == wanted
     assert {f"a/mine/{name}" for name in wanted} == set(done.stdout.splitlines()[:-1])
     assert done.stdout.splitlines()[-1] == f"start with: cd a/mine && evo run {template}.yaml"
-
-
-@pytest.mark.parametrize("template", TEMPLATES)
-def test_a_notebook_has_the_commands_of_the_readme_on_the_run_that_it_finds(fork_evo, tmp_path, monkeypatch, template):
-    done = fork_evo("init", "mine", "--template", template, "--notebook")
-    assert done.stdout.splitlines()[-1] == f"start with: cd mine && jupyter lab {template}.ipynb"
-    notebook = json.loads((tmp_path / "mine" / f"{template}.ipynb").read_text())
-    code = [cell["source"] for cell in notebook["cells"] if cell["cell_type"] == "code"]
-    commands = re.findall(r"^    (evo .*)$", (tmp_path / "mine" / "README.md").read_text(), re.MULTILINE)
-    told = [shlex.split(line, comments=True) for line in commands]
-    assert [shlex.split(line[1:].replace("{run}", "RUN"), comments=True) for line in code if line.startswith("!")] == told
-    for name in ("20260101-seed1", "20260102-seed1"):
-        (tmp_path / "runs" / template / name / "plots").mkdir(parents=True)
-    (tmp_path / "runs" / template / name / "plots" / "best.png").touch()
-    monkeypatch.chdir(tmp_path)
-    shown: list[Path] = []
-    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(Image=Path, display=shown.append))
-    found: dict[str, Path] = {}
-    exec(next(line for line in code if not line.startswith("!")), found)
-    assert found["run"].name == name and shown == [found["run"] / "plots" / "best.png"]
 
 
 @pytest.mark.parametrize("existing", ["folder", "file", "link"])
