@@ -1,16 +1,16 @@
-"""The instructions that programs may use, as a table: name, types, meaning, backends, cost on CPU and GPU.
+"""The instructions that programs may use, as a table: name, types, meaning, backends, cost on a GPU.
 
 Owns what `evo instructions` prints. Needs no task and no run.
 """
 
 from evo.errors import UserError, did_you_mean
-from evo.evaluate.instruction_costs import instruction_costs
+from evo.evaluate.cpu import without_cpu_meaning
 from evo.instructions import Instruction, InstructionSet
+from evo.language.program import Language
 from evo.report.table import table
 
 _HEADING = """\
 # Operands are a, b, c and d; a is on top of its stack.
-# Cost: nanoseconds a point on one core of this CPU, measured now.
 # Slots: of the four in a clock of a multiprocessor of {target}, those that a warp takes.
 """
 
@@ -30,13 +30,13 @@ def describe_instructions(instruction_set: InstructionSet, names: list[str], wor
     matches = [i for i in all_of_set if word is None or word.lower() in f"{i.name}\n{i.ptx}\n{i.semantics.meaning}".lower()]
     if not matches:
         raise UserError(f"no instruction has {word!r} in its name or meaning; {did_you_mean(str(word), names)}")
-    costs = instruction_costs(instruction_set, [instruction.name for instruction in matches])
-    rows = [("name", "operands -> results", "runs on", "cost", "slots", "computes")]
+    gpu_only = without_cpu_meaning(Language(instruction_set, (), ()), [instruction.name for instruction in matches])
+    rows = [("name", "operands -> results", "runs on", "slots", "computes")]
     for i in matches:
-        runs_on, cost = ("CPU, GPU", f"{costs[i.name]:.2f}") if i.name in costs else ("GPU", "-")
+        runs_on = "GPU" if i.name in gpu_only else "CPU, GPU"
         slots = i.semantics.slots_on(target)
         slots_text = "-" if slots is None else f"{slots:g}"
-        rows.append((i.name, _signature(instruction_set, i), runs_on, cost, slots_text, i.semantics.meaning))
+        rows.append((i.name, _signature(instruction_set, i), runs_on, slots_text, i.semantics.meaning))
     return _HEADING.format(target=target) + table(rows)
 
 
