@@ -35,12 +35,11 @@ PLOTS: dict[str, Callable[[Run], Path]] = {
     "best": pictures.best,
     "animation": pictures.animation,
     "gallery": pictures.gallery,
-    "lineage": pictures.lineage,
     "poster": pictures.poster,
     "page": draw_page,
 }
 PLAIN_PLOTS = {"heatmap", "curves"}  # which need none of the task's code
-_NEED_ELITES = ("heatmap", "contact_sheet", "best", "animation", "lineage", "poster", "page")
+_NEED_ELITES = ("heatmap", "contact_sheet", "best", "animation", "poster", "page")
 
 
 def why_not_drawn(run: Run, name: str) -> str | None:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 NUM_TRIED = 4  # programs that are scored before a search begins
 NUM_DRAWN, NUM_TYPICAL = 1024, 128  # random programs, and the longest of them, to measure costs with
 PICTURE_TRIED = 8  # side in pixels of the picture that is drawn then
-PICTURE_PLOTS = {"contact_sheet", "best", "animation", "gallery", "lineage", "poster"}
+PICTURE_PLOTS = {"contact_sheet", "best", "animation", "gallery", "poster"}
 PLOTS_WITH_PICTURES = PICTURE_PLOTS | {"page"}  # if the task draws any
 
 

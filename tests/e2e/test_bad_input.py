@@ -196,7 +196,7 @@ def test_every_verb_refuses_a_missing_config(refusal, verb):
 
 
 def test_a_plot_that_does_not_exist(refusal, finished_run):
-    names = "heatmap, front, contact_sheet, curves, best, animation, gallery, lineage, poster, page"
+    names = "heatmap, front, contact_sheet, curves, best, animation, gallery, poster, page"
     assert refusal("plot", finished_run, "--plot", "portrait") == f"--plot portrait: unknown plot, one of: {names}"
 
 

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from evo.errors import plural
-from evo.report.lineage import LinesOfDescent
 from evo.report.pareto import default_row
 from evo.report.plot.charts import PLAIN_TEXT, label_axis, written
 from evo.report.plot.palette import Palette
@@ -32,8 +31,6 @@ BEST_SIZE = 768
 SINGLE_SIZE = 384  # in the animation of one program
 TILE_SIZE = 176  # in the animation of elites
 GALLERY_TILE_SIZE = 80
-LINE_TILE_SIZE = 96  # of an ancestor
-LINE_LENGTH = 12  # most pictures of a line of descent; longer ones are sampled at even steps
 GAP = 2
 POSTER_DPI, POSTER_SIZE = 300, (3508, 4961)  # A3: width and height
 POSTER_MARGIN, POSTER_GAP = 254, 30
@@ -138,25 +135,6 @@ def animation(run: Run) -> Path:
     problem, elites = run.search.problem, run.search.elites()
     chosen = _best_of_regions(elites.measures[:, :2], elites.objective, problem.ranges[:2])
     return _animate(problem, elites.solution[chosen], 3, TILE_SIZE, run.run_dir.plot_path("animation.gif"))
-
-
-def lineage(run: Run) -> Path:
-    """Lineage of nine elites, the best of each of nine regions: the pictures of their ancestors, oldest first, a row each."""
-    problem, elites = run.search.problem, run.search.elites()
-    lines = LinesOfDescent(run)
-    sheet_rows, positions = [], []
-    for number, row in enumerate(_best_of_regions(elites.measures[:, :2], elites.objective, problem.ranges[:2]).tolist()):
-        line = [ancestor.words for ancestor in lines.line(row)] or [elites.solution[row]]
-        chosen = np.unique(np.linspace(0, len(line) - 1, LINE_LENGTH).round().astype(int))
-        sheet_rows += [line[index] for index in chosen]
-        positions += [(number, LINE_LENGTH - len(chosen) + index) for index in range(len(chosen))]  # elites below each other
-    pictures = render(problem, np.stack(sheet_rows), LINE_TILE_SIZE, STILL_T)
-    path = run.run_dir.plot_path("lineage.png")
-    sheet = _mosaic(pictures, positions, positions[-1][0] + 1, LINE_LENGTH)
-    _with_title(sheet, "At the right, the best elites of the archive's regions; in each row their ancestors, oldest first").save(
-        path
-    )
-    return path
 
 
 def poster(run: Run) -> Path:
