@@ -50,7 +50,7 @@ def emulated_gpu(monkeypatch, tmp_path) -> Iterator:
     """
     from emulated_gpu import compiling, driver
     from evo.compile.request import InLine
-    from evo.evaluate.cuda import evaluator, several
+    from evo.evaluate.cuda import evaluator
 
     if _has_real_driver():
         pytest.skip("this machine has a CUDA driver of its own, which this process's other tests need")
@@ -59,8 +59,7 @@ def emulated_gpu(monkeypatch, tmp_path) -> Iterator:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     for owner, name, value in compiling.replacements():
         monkeypatch.setattr(owner, name, value)
-    for module in (evaluator, several):
-        monkeypatch.setattr(module, "open_compilers", lambda _: InLine())
+    monkeypatch.setattr(evaluator, "open_compilers", lambda _: InLine())
     yield stand_in
     # Whoever probes for a device in this process later finds none.
     stand_in.reset()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -24,9 +23,9 @@ from evo.language.batch import Batch
 from evo.language.program import Language
 from evo.native import ptx_vm
 from evo.task import Task
+from evo.tasks.answers import ask
 
 if TYPE_CHECKING:
-    from evo.compile.request import CompileExecutor
     from evo.evaluate.calibration import Calibration
     from evo.evaluate.cuda.device import DeviceInfo
 
@@ -204,16 +203,14 @@ def _why_untrusted_gpu(settings: EvaluationOptions) -> str | None:
         return problem
     from evo.evaluate.cuda.self_test import why_untrusted
 
-    devices = _gpus(settings)
-    with ThreadPoolExecutor(len(devices)) as threads:  # each waits for a process
-        return next(filter(None, threads.map(why_untrusted, devices)), None)
+    return why_untrusted(_gpu(settings))
 
 
-def _gpus(settings: EvaluationOptions) -> list[DeviceInfo]:
+def _gpu(settings: EvaluationOptions) -> DeviceInfo:
     from evo.evaluate.cuda.device import probe
-    from evo.evaluate.cuda.several import chosen_devices
+    from evo.evaluate.cuda.shared import chosen_device
 
-    return chosen_devices(probe(), settings.device, is_shared=_shares_gpus)
+    return chosen_device(probe(), settings.device, is_shared=_shares_gpus)
 
 
 def _why_own_kernel_is_left_out(task: Task) -> str | None:
@@ -228,6 +225,8 @@ def _why_cpu(task: Task) -> str | None:
         return "whose rollout has a grid"
     if task.has_simulation():
         return "that simulates"
+    if task.rollout is None and ask(task, "point_loss"):
+        return "with a loss of its own"
     return None if {*task.inputs.values(), *task.outputs.values()}.isdisjoint(HALVES) else "of f16 or bf16"
 
 
@@ -237,27 +236,18 @@ def _start_cuda(assignment: Assignment) -> Evaluator:
     if problem := _why_no_cuda() or _why_untrusted_gpu(assignment.settings):
         raise UserError(f"cuda cannot be used here: {problem}; use 'cpu' or 'auto'", "evaluation.backend")
     from evo.evaluate.cuda.evaluator import CudaEvaluator
-    from evo.evaluate.cuda.several import SeveralEvaluator
     from evo.storage.disk_cache import open_cache
 
-    settings = assignment.settings
-    devices = _gpus(settings)
-
-    def make(settings: EvaluationOptions, executor: CompileExecutor | None = None) -> CudaEvaluator:
-        return CudaEvaluator(
-            assignment.language,
-            assignment.task,
-            settings,
-            open_cache(settings.cache_megabytes),
-            assignment.quarantine,
-            assignment.source,
-            assignment.instructions,
-            executor,
-        )
-
-    if len(devices) == 1:
-        return make(settings.model_copy(update={"device": devices[0].ordinal}))
-    return SeveralEvaluator(assignment.task, settings, devices, make)
+    settings = assignment.settings.model_copy(update={"device": _gpu(assignment.settings).ordinal})
+    return CudaEvaluator(
+        assignment.language,
+        assignment.task,
+        settings,
+        open_cache(settings.cache_megabytes),
+        assignment.quarantine,
+        assignment.source,
+        assignment.instructions,
+    )
 
 
 def _start_cpu(assignment: Assignment) -> Evaluator:

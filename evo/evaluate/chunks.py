@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from evo.errors import UserError
 from evo.evaluate import Evaluation, Stats, by_name, checked, join, score_batch, stored_types
 from evo.evaluate.loops import LoopRunner, trajectories
-from evo.evaluate.stored_sums import StoredSums
 from evo.evaluate.tuning import LOSS_POINTS, loss_fitter
 from evo.language.batch import Batch, ProgramRows
 from evo.language.program import Language
@@ -92,7 +91,6 @@ class ChunkScorer:
         targets, self._loss = self.points.targets, None
         if targets and not self._loop:
             self._loss = loss_fitter(task, targets.values[0], targets.weights, LOSS_POINTS)
-        self._check_sums = StoredSums(language.instruction_set, 1) if self._loss and self.points.check else None
         self.num_outputs = len(stored_types(task))  # of a program
         self.chunk_size = chunk_size(self.points.num_points, self.num_outputs)
         if task.cpu_sums:
@@ -124,18 +122,6 @@ class ChunkScorer:
         start = time.perf_counter()
         part = self.judge(outputs, num_instructions)
         return replace(part, stats=Stats({"score": time.perf_counter() - start}))
-
-    def score_losses(
-        self, outputs: NDArray[np.float32], checked: NDArray[np.float32] | None, num_instructions: NDArray[np.int32]
-    ) -> Evaluation:
-        """As `score_stored`, with a loss. checked: outputs at the check points; None: there are none."""
-        assert self._loss
-        sums = _sums_of_losses(self._loss, outputs)
-        if self._check_sums and checked is not None and (check := self.points.check):
-            assert check.targets
-            sums = np.concatenate([sums, self._check_sums.compare(self.level, checked, check.targets)], axis=1)
-            sums[sums["num_nonfinite"][:, 0] > 0, 1] = 0
-        return self.judge(sums, num_instructions)
 
     def work(self, programs: ProgramRows) -> tuple[NDArray[np.float64], Callable[[], None]] | None:
         """With `cpu_sums`: the array that `run` would return, and a function that fills it in. Any number of threads may call the

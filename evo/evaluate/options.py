@@ -1,9 +1,9 @@
 """Options of evaluation: the section `evaluation` of a config."""
 
 import re
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from evo.compile.packing import Packing
 from evo.options import Integer, Options, Seconds, Workers
@@ -13,13 +13,6 @@ AUTO = "auto"
 BackendName = Literal["auto", "cuda", "cpu"]  # `evo.evaluate.backends` has them
 ExecutorName = Literal["auto", "threads", "processes"]
 LaneName = Literal["auto", "interpret", "compile"]
-
-
-def _devices(value: Any) -> Any:
-    numbers = value if isinstance(value, list) else [value]
-    if value not in (None, "all") and not (numbers and all(type(number) is int and number >= 0 for number in numbers)):
-        raise ValueError(f"must be the number of a GPU, a list of such numbers, or all, got {value}")
-    return value
 
 
 class TlsFiles(Options):
@@ -73,14 +66,13 @@ class EvaluationOptions(Options):
     Both: `threads` evaluate and score; null: one per core. `executor` says whether these are threads or processes, which run
     a `score` in Python in parallel; auto: processes, or on the CPU threads, if the task has a reduction or `cpu_sums`.
     `score_seconds` limits the scoring of a chunk of programs, and the run ends when it passes. `simd`, auto: the
-    faster on the first programs, portable: the least that every machine has. GPU: `device` is its number, a list of numbers
-    of equal GPUs, or `all`, null: the first that can be used; runs of a sweep and Dask workers beside each other take one
-    each; `lane`: programs are interpreted or compiled, auto: by the number of points; `registers` lets the interpreter keep
-    all values in registers if it can (docs/gpu.md), which no GPU has measured yet; `compile_workers` are
-    processes, null: one per core; `farm` adds workers of other machines, and `local_workers` are the processes beside it,
-    null: `compile_workers`, 0: none; `packing`; `opt_level` of the assembler, null: by the number of points; `launch_seconds`
-    limits the kernels of one pack, and the run ends when it passes; `cache_megabytes` of cubins are kept on disk for all
-    runs, 0: none.
+    faster on the first programs, portable: the least that every machine has. GPU: `device` is its number,
+    null: the first that can be used; runs of a sweep and Dask workers beside each other take one each; `lane`: programs are
+    interpreted or compiled, auto: by the number of points; `registers` lets the interpreter keep all values in registers if it
+    can (docs/gpu.md), which no GPU has measured yet; `compile_workers` are processes, null: one per core; `farm` adds workers
+    of other machines, and `local_workers` are the processes beside it, null: `compile_workers`, 0: none; `packing`; `opt_level`
+    of the assembler, null: by the number of points; `launch_seconds` limits the kernels of one pack, and the run ends when it
+    passes; `cache_megabytes` of cubins are kept on disk for all runs, 0: none.
     `cluster`: Dask workers do the work.
     """
 
@@ -89,7 +81,7 @@ class EvaluationOptions(Options):
     simd: Literal["auto", "portable", "baseline", "avx2", "avx512"] = "auto"
     executor: ExecutorName = "auto"
     score_seconds: Seconds = 300.0
-    device: Annotated[int | Literal["all"] | list[int] | None, BeforeValidator(_devices)] = None
+    device: Annotated[Integer, Field(ge=0)] | None = None
     lane: LaneName = "auto"
     registers: bool = False
     compile_workers: Workers | None = None

@@ -189,7 +189,7 @@ def test_a_value_out_of_range_or_of_another_type_is_refused_by_key(minimal, over
         ),
         ("search.learning.prescreen=4", "key 'search.learning': a prescreen needs 'evaluation_cost'"),
         ("search.emitters={bold: {wait: 1}}", "unknown key 'search.emitters.bold.wait', one of: kind, weight, parents"),
-        ("evaluation.device=-1", "key 'evaluation.device': must be the number of a GPU, a list of such numbers, or all, got -1"),
+        ("evaluation.device=-1", "key 'evaluation.device': must be greater than or equal to 0, got -1"),
         ("search.emitters={bold: {weight: -1}}", "key 'search.emitters.bold.weight': must be greater than or equal to 0, got -1"),
         ("search.emitters={bold: {weight: 0}}", "key 'search': at least one of the emitters needs a weight above 0"),
         ("search.emitters={initial: {}}", "no emitter can be called 'initial'"),

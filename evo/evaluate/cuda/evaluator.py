@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from evo.compile.assembler import assembler_options, choose_opt_level
 from evo.compile.compiler import FailedProgram, Module, PackCompiler
 from evo.compile.packing import Packing
-from evo.compile.request import CompileExecutor, CompileFailure
+from evo.compile.request import CompileFailure
 from evo.compile.targets import architecture
 from evo.errors import DeviceFailure, FailureKind, UserError
 from evo.evaluate import Evaluation, Failure, PickledTask, Stats, Status, TaskSource, by_name
@@ -29,7 +29,6 @@ from evo.evaluate.cuda.device_inputs import DeviceInputs
 from evo.evaluate.cuda.interpret import InterpretLane
 from evo.evaluate.cuda.interpreter_kernels import MAX_PROGRAMS, Coding, Kernel, TaskKernel, open_kernel, open_task_kernel
 from evo.evaluate.cuda.lane import Lane, Pack
-from evo.evaluate.cuda.loss_plan import LossPlan
 from evo.evaluate.cuda.plans import KernelPlan, Plan, RegressionPlan, StorePlan
 from evo.evaluate.loops import LoopRunner
 from evo.evaluate.options import EvaluationOptions
@@ -58,7 +57,6 @@ class CudaEvaluator:
         quarantine: canonical hash (16 bytes) -> kind and log of programs that failed before. They are never retried.
         source: where processes find the task; None: threads score.
         instructions: names of those that programs may use, for the interpreter; None: any.
-        executor: compiles, and is not closed; None: one of its own does.
 
     Raises:
         UserError: the device cannot be used or has too little memory, or the task's points, targets or kernel are wrong.
@@ -75,7 +73,6 @@ class CudaEvaluator:
         quarantine: Mapping[bytes, tuple[FailureKind, str]] | None = None,
         source: TaskSource | PickledTask | None = None,
         instructions: Collection[str] | None = None,
-        executor: CompileExecutor | None = None,
     ):
         self._language = language
         self._task = task
@@ -87,13 +84,11 @@ class CudaEvaluator:
         self._num_threads = options.threads or len(os.sched_getaffinity(0))
         self._has_failed = False
         with ExitStack() as opened:  # closes them if a later step fails
-            assert options.device is None or isinstance(options.device, int), "of several GPUs each has its evaluator"
             self._device = Device(options.device)
             opened.callback(self._device.close)
             inputs = self._upload(ask(task, "points"), "points()", self._loop)
             opened.callback(inputs.close)
-            self._executor = executor or open_compilers(options)
-            self._owns_executor = executor is None
+            self._executor = open_compilers(options)
             opened.callback(self._end_compilers)
             self._template = self._own_template() or self._site_template(inputs)
             if self._has_own_kernel:
@@ -197,8 +192,7 @@ class CudaEvaluator:
             self._opened.close()
 
     def _end_compilers(self) -> None:
-        if self._owns_executor:
-            self._executor.shutdown(cancel_futures=True)
+        self._executor.shutdown(cancel_futures=True)
 
     def _compile(
         self,
@@ -338,8 +332,6 @@ class CudaEvaluator:
         check = self._upload(points, "check_points()", None) if points else None
         if check:
             opened.callback(check.close)
-        if not self._loop and ask(self._task, "point_loss"):
-            return LossPlan(self._task, inputs, self._language, self._num_threads, kernel, check)
         recorded = (self._loop.targets(inputs.width), self._loop.weights(inputs.num_points)) if self._loop else None
         return RegressionPlan(self._task, inputs, self._device, kernel, check, recorded)
 
