@@ -141,10 +141,7 @@ def calibrate_cpu(assignment: Assignment, batch: Batch) -> Calibration:
     size = float(np.mean(batch.num_instructions))
     if without_cpu_meaning(assignment.language, assignment.instructions):
         return Calibration(num_points, size, threads, None, 0.0)  # only a GPU can run these programs
-    level = simd_level(assignment.settings)
-    scorer = ChunkScorer(assignment.language, assignment.task, level)
-    if level is None:
-        scorer.choose_level(batch)
+    scorer = ChunkScorer(assignment.language, assignment.task, simd_level(assignment.settings))
     return Calibration(num_points, size, threads, *measure_cpu(scorer, batch, threads))
 
 
@@ -171,7 +168,7 @@ def num_threads(settings: EvaluationOptions) -> int:
 
 
 def simd_level(settings: EvaluationOptions) -> str | None:
-    """The SIMD level that the options name; None: the faster one is to be chosen. Raises UserError: this CPU lacks it."""
+    """The SIMD level that the options name; None: the widest. Raises UserError: this CPU lacks it."""
     levels = ptx_vm.levels()
     if settings.simd in (AUTO, "portable"):
         return levels[0] if settings.simd == "portable" else None

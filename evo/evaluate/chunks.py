@@ -18,7 +18,7 @@ from evo.errors import UserError
 from evo.evaluate import Evaluation, Stats, by_name, checked, join, score_batch, stored_types
 from evo.evaluate.loops import LoopRunner, trajectories
 from evo.evaluate.tuning import LOSS_POINTS, loss_fitter
-from evo.language.batch import Batch, ProgramRows
+from evo.language.batch import ProgramRows
 from evo.language.program import Language
 from evo.native import ptx_vm
 from evo.native.ptx_vm import SUMS_DTYPE, Targets, VirtualMachine
@@ -30,8 +30,6 @@ from evo.tasks.sums import Regression
 OUTPUT_BYTES = 1 << 20  # of one chunk: fits a core's L2 cache
 MIN_CHUNK, MAX_CHUNK = 8, 256
 MAX_REDUCED = 128  # programs whose sums a thread computes in one go; they are scored with the whole batch
-MEASURE_S = 0.01  # for each SIMD level
-NUM_MEASURED = 16  # programs
 FITTED_ITERATIONS = 5  # of offset and scale, by a loss
 
 
@@ -183,28 +181,6 @@ class ChunkScorer:
     def _stored(self, machine: VirtualMachine, programs: ProgramRows, inputs: list[Any]) -> NDArray[Any]:
         """Outputs of programs, or with a rollout the records of their trajectories."""
         return self._loop.run(machine, programs, inputs) if self._loop else machine.store(programs, inputs)
-
-    def choose_level(self, batch: Batch) -> None:
-        """Runs some of the programs at the two widest SIMD levels in turn, and keeps the faster level."""
-        if self.task.has_simulation():
-            return
-        words = np.ascontiguousarray(batch.words[:NUM_MEASURED])
-        machines = [VirtualMachine(self._language.lowering, level) for level in ptx_vm.levels()[-2:]]
-        best_s = [float("inf")] * len(machines)
-        spent_s = 0.0
-        while spent_s < MEASURE_S * len(machines):
-            for index, machine in enumerate(machines):
-                start = time.perf_counter()
-                self._stored(machine, words, self.points.inputs)
-                taken_s = time.perf_counter() - start
-                best_s[index] = min(best_s[index], taken_s)
-                spent_s += taken_s
-        self._machine = machines[best_s.index(min(best_s))]
-
-    def use_level(self, level: str) -> None:
-        """Goes on at this SIMD level."""
-        if level != self.level:
-            self._machine = VirtualMachine(self._language.lowering, level)
 
     def _ask_for_points(self) -> Points:
         if self.task.has_simulation():

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.evaluate import Evaluation, PickledTask, Stats, TaskSource
-from evo.evaluate.chunks import MAX_REDUCED, NUM_MEASURED, ChunkScorer, slices, whole
+from evo.evaluate.chunks import MAX_REDUCED, ChunkScorer, slices, whole
 from evo.evaluate.options import ExecutorName
 from evo.evaluate.scoring_pool import ScoringPool, WorkerError, scoring_in_time
 from evo.language.batch import Batch
@@ -37,8 +37,7 @@ class CpuEvaluator:
         language: what the programs are written in.
         task: gives points and score.
         num_threads: threads or processes; None: one for each core that this process may use.
-        level: the virtual machine's SIMD level; None: the faster of the two widest on the first programs. All levels give the
-            same results.
+        level: the virtual machine's SIMD level; None: the widest. All levels give the same results.
         executor: `processes` run a `score` in parallel that holds Python's interpreter lock, and a task that crashes does not end
             this process. `auto`: threads if all but the scores of a whole batch is native, by a reduction or `cpu_sums`, or if
             there is one; else processes, and threads if processes fail. With a task that this process has made, processes
@@ -65,7 +64,6 @@ class CpuEvaluator:
             faulthandler.enable(2)  # where a task crashes this process
         self._language = language
         self._scorer = ChunkScorer(language, task, level)
-        self._is_level_chosen = level is not None
         self._score_seconds = score_seconds
         self._location = method_place(type(task), "simulate" if task.has_simulation() else "score")
         self._crew = Crew(num_threads or len(os.sched_getaffinity(0)))
@@ -90,12 +88,9 @@ class CpuEvaluator:
 
     def evaluate(self, batch: Batch) -> Evaluation:
         """As `Evaluator.evaluate`, chunk by chunk on threads or processes."""
-        if not self._is_level_chosen and len(batch) >= NUM_MEASURED:  # fewer programs tell little
-            self._scorer.choose_level(batch)
-            self._is_level_chosen = True
         if (processes := self._processes) and len(batch) and self._waits_s <= 0.0:
             try:
-                return processes.evaluate(batch, self._scorer.level)
+                return processes.evaluate(batch)
             except WorkerError as error:
                 if not self._may_fail:
                     raise

@@ -66,7 +66,7 @@ class EvaluationOptions(Options):
     Both: `threads` evaluate and score; null: one per core. `executor` says whether these are threads or processes, which run
     a `score` in Python in parallel; auto: processes, or on the CPU threads, if the task has a reduction or `cpu_sums`.
     `score_seconds` limits the scoring of a chunk of programs, and the run ends when it passes. `simd`, auto: the
-    faster on the first programs, portable: the least that every machine has. GPU: `device` is its number,
+    widest, portable: the least that every machine has. GPU: `device` is its number,
     null: the first that can be used; runs of a sweep and Dask workers beside each other take one each; `lane`: programs are
     interpreted or compiled, auto: by the number of points; `registers` lets the interpreter keep all values in registers if it
     can (docs/gpu.md), which no GPU has measured yet; `compile_workers` are processes, null: one per core; `farm` adds workers

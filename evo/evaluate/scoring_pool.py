@@ -83,7 +83,7 @@ class ScoringPool:
         digest = ""
         if isinstance(source, TaskSource):
             digest = task_digest(source.folder, declared_files(scorer.task, source.folder))
-        self._setup = Setup(source, digest, encode_language(language), scorer.points, outputs=-1)
+        self._setup = Setup(source, digest, encode_language(language), scorer.points, scorer.level, outputs=-1)
         self._num_measures = len(scorer.task.measures)
         self._chunk_size = chunk_size
         self._score_seconds = score_seconds
@@ -106,8 +106,8 @@ class ScoringPool:
                 raise WorkerError(failure.reason, *failure.place) from error
         return self._processes
 
-    def evaluate(self, batch: Batch, level: str) -> Evaluation:
-        """The results of a batch, run at a SIMD level.
+    def evaluate(self, batch: Batch) -> Evaluation:
+        """The results of a batch.
 
         Raises:
             WorkerError: see there. The workers are gone then; the next call starts others.
@@ -117,7 +117,7 @@ class ScoringPool:
         together = -(-num_chunks // (PARTS_PER_WORKER * self._crew.size))
 
         def arguments(rows: slice) -> tuple[Any, ...]:
-            return batch.words[rows], batch.num_instructions[rows], self._chunk_size, level
+            return batch.words[rows], batch.num_instructions[rows], self._chunk_size
 
         return self._evaluate(score_programs, arguments, slices(len(batch), together * self._chunk_size), together)
 
@@ -209,14 +209,15 @@ class _Memory:
 class Setup:
     """Everything that a worker needs before its first chunk.
 
-    task_digest: of the folder's task that the parent has loaded. language: of `encode_language`. outputs: number of the inherited
-    file in which outputs come.
+    task_digest: of the folder's task that the parent has loaded. language: of `encode_language`. level: of SIMD. outputs: number
+    of the inherited file in which outputs come.
     """
 
     source: TaskSource | PickledTask
     task_digest: str
     language: bytes
     points: Points
+    level: str
     outputs: int
 
 
@@ -224,7 +225,9 @@ class _Worker:
     """The scorer of a process. `load` makes the only one."""
 
     def __init__(self, setup: Setup):
-        self.scorer = ChunkScorer(decode_language(setup.language), task_of(setup.source, setup.task_digest), None, setup.points)
+        self.scorer = ChunkScorer(
+            decode_language(setup.language), task_of(setup.source, setup.task_digest), setup.level, setup.points
+        )
         self._file = setup.outputs
         self._memory: mmap.mmap | None = None
 
@@ -245,11 +248,10 @@ def load(setup: Setup) -> None:
     _workers.append(_Worker(setup))
 
 
-def score_programs(words: NDArray[np.uint64], num_instructions: NDArray[np.int32], chunk_size: int, level: str) -> Evaluation:
-    """The results of programs, run at a SIMD level and scored in chunks."""
+def score_programs(words: NDArray[np.uint64], num_instructions: NDArray[np.int32], chunk_size: int) -> Evaluation:
+    """The results of programs, run and scored in chunks."""
     [worker] = _workers
     scorer = worker.scorer
-    scorer.use_level(level)
     parts = [scorer.score(words[rows], num_instructions[rows]) for rows in slices(len(words), chunk_size)]
     return join(parts, len(scorer.task.measures))
 

@@ -205,38 +205,6 @@ def test_times_are_summed_over_threads(evaluator, monkeypatch, num_threads):
     assert evaluation.stats.times_s == {"evaluate_threads": 4.0, "score_threads": 40.0}
 
 
-@pytest.mark.skipif(len(levels()) < 2, reason="this CPU has one SIMD level")
-@pytest.mark.parametrize("faster", levels()[-2:])
-def test_the_faster_of_the_two_widest_simd_levels_on_the_first_programs_is_kept(monkeypatch, faster):
-    """A machine of the other level takes two milliseconds instead of one, by a clock that they move."""
-    now = 0.0
-    made = []
-
-    class Machine(chunks.VirtualMachine):
-        def store(self, words, inputs, out=None):
-            nonlocal now
-            now += 0.001 if self.level == faster else 0.002
-            made.append(self.level)
-            return super().store(words, inputs, out)
-
-    monkeypatch.setattr(chunks, "VirtualMachine", Machine)
-    monkeypatch.setattr(chunks, "time", SimpleNamespace(perf_counter=lambda: now))
-    task = Mixed()
-    each = CpuEvaluator(language_of(task), task, 1)
-    batch = batch_of(rows(task, *["%x", "%x %x mul_ftz_f32"] * (chunks.NUM_MEASURED // 2)))
-    each.evaluate(batch[:0])
-    assert not made
-    each.evaluate(batch[:4])  # too few to tell
-    assert len(set(made)) == 1
-    made.clear()
-    first = each.evaluate(batch)
-    assert set(made) == set(levels()[-2:])
-    assert each.environment()["simd"] == faster
-    made.clear()
-    assert each.evaluate(batch).objective.tolist() == first.objective.tolist()
-    assert made == [faster]
-
-
 def test_a_batch_ends_where_a_thread_could_not_even_tell_of_an_error(monkeypatch):
     """As where memory is short: nobody would answer for its part."""
 
