@@ -148,17 +148,6 @@ def test_a_vocabulary_that_is_wrong_is_refused(changes, message):
         make_variation(language("f32"), changed(**changes), OPTIONS, (5, 9))
 
 
-def test_only_operators_with_a_weight_are_used():
-    from evo.native.vary import OPERATORS
-
-    for name in OPERATORS:
-        variation = make_variation(language("f32"), VOCABULARY, VariationOptions(operators={name: 1.0}), (5, 9))
-        pool = variation.random_programs(7, 0, 0, 50, 12)
-        _, _, operators = variation.offspring(7, 1, 0, 200, pool)
-        # An operator that cannot apply (no constant to perturb, say) may fall back on another one.
-        assert Counter(operators.tolist()).most_common(1)[0][0] == OPERATORS.index(name)
-
-
 def test_a_subprogram_is_known_by_what_the_instructions_of_the_set_pop_and_push():
     of = language("f32")
     pool = np.array([[of.encode(token) for token in text.split()] for text in ("%x sin_approx_ftz_f32", "%y cos_approx_ftz_f32")])

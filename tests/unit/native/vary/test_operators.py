@@ -41,15 +41,6 @@ def test_operators_are_drawn_by_weight(make, row, assert_chi_square):
     assert_chi_square(counts[drawn], list(weights.values()))
 
 
-def test_more_draws_in_one_stream_do_not_shift_another(make, distinct_programs):
-    pool = distinct_programs(9, 20, 32)
-    _, parents, operators = make().offspring(7, 1, 0, 500, pool)
-    other = make(umad_addition_rate=0.9, alternation_rate=0.5, replacement_rate=0.9)
-    _, other_parents, other_operators = other.offspring(7, 1, 0, 500, pool)
-    np.testing.assert_array_equal(parents, other_parents)
-    np.testing.assert_array_equal(operators, other_operators)
-
-
 def test_umad_adds_and_deletes_at_its_rates(make, distinct_programs, assert_binomial, assert_chi_square):
     length, num = 64, 20_000
     pool = distinct_programs(3, length, 160)
@@ -69,39 +60,6 @@ def test_umad_adds_and_deletes_at_its_rates(make, distinct_programs, assert_bino
     assert_chi_square(np.column_stack([kept, num - kept]).ravel(), np.tile([1 - DELETION, DELETION], length))
     for child, mask in zip(places[:200], old[:200], strict=True):
         assert (np.diff(child[mask]) > 0).all()
-
-
-def test_umad_on_one_word_has_the_law_of_its_cases(make, row, assert_chi_square):
-    pool = np.array([row([word(WordType.PTX, 0, 1)], 8)])
-    words, _, _ = make(ENTRIES, only="umad", umad_addition_rate=0.4, umad_deletion_rate=0.3).offspring(9, 1, 0, 20_000, pool)
-    old = word(WordType.PTX, 0, 1)
-    cases = {(NEW, old): 0.0, (old, NEW): 0.0, (NEW,): 0.0, (): 0.0}
-    survives = 0.4 * 0.7
-    cases[NEW, old] = cases[old, NEW] = survives / 2 * 0.7
-    cases[NEW,] = survives * 0.3
-    cases[()] = (1 - survives) * 0.3
-    found = [tuple(int(w) for w in child[:n]) for child, n in zip(words, program_lengths(words), strict=True)]
-    assert set(found) == set(cases)  # the program as it was is not among them
-    assert_chi_square([found.count(case) for case in cases], list(cases.values()))
-
-
-def test_umad_always_changes_the_program(make, distinct_programs, assert_binomial):
-    pool = distinct_programs(1, 5, 16)
-    words, _, _ = make(ENTRIES, only="umad", umad_addition_rate=1e-4, umad_deletion_rate=3e-4).offspring(10, 1, 0, 4000, pool)
-    lengths = program_lengths(words)
-    # One hit each, except about one in a thousand; addition to deletion as 1 to 3.
-    assert np.isin(lengths, (4, 6)).mean() > 0.997
-    assert_binomial((lengths > 5).sum(), 4000, 0.25)
-
-
-def test_umad_gaps_longer_than_its_table_keep_the_law(make, distinct_programs):
-    length, rate = 3000, 1e-3
-    pool = distinct_programs(1, length, 3100)
-    words, _, _ = make(ENTRIES, only="umad", umad_addition_rate=1e-9, umad_deletion_rate=rate).offspring(11, 1, 0, 2000, pool)
-    # At least one hit is made: the expectation rises by P(none).
-    expected = 2000 * (length * rate + (1 - rate) ** length)
-    deleted = (length - program_lengths(words)).sum()
-    assert abs(deleted - expected) < 4 * np.sqrt(expected)
 
 
 def test_alternation_switches_at_its_rate_and_place(make, distinct_programs, assert_binomial):
@@ -132,14 +90,6 @@ def test_alternation_shifts_by_a_rounded_gaussian(make, distinct_programs, asser
     edges = np.arange(-25, 26, 5) + 0.5
     expected = np.diff(np.concatenate([[0.0], stats.norm.cdf(edges / deviation), [1.0]]))
     assert_chi_square(np.bincount(np.searchsorted(edges, shifts), minlength=len(expected)), expected)
-
-
-def test_alternation_always_switches(make, distinct_programs, assert_chi_square):
-    pool = distinct_programs(2, 6, 16)
-    words, parents, _ = make(only="alternation", alternation_rate=1e-6, alternation_deviation=0.0).offspring(14, 1, 0, 6000, pool)
-    source = payloads(words[:, :6]) // 10_000
-    assert (source[:, -1] == parents[:, 1]).all()
-    assert_chi_square(np.bincount((source == parents[:, :1]).sum(axis=1)), np.ones(6))
 
 
 def test_crossover_takes_each_common_place_from_either_parent_evenly(make, distinct_programs, assert_binomial, assert_chi_square):

@@ -94,29 +94,6 @@ def test_umad_puts_whole_phrases_between_words(make, distinct_programs, max_leng
     assert num_phrases > 500
 
 
-def test_replacement_takes_one_word_for_a_phrase(make, distinct_programs):
-    pool = distinct_programs(50, 20, 200)
-    children, parents, _ = make(ENTRIES, only="replacement", num_words=NUM_WORDS).offspring(3, 1, 0, 2000, pool)
-    num_phrases = 0
-    for child, (parent, _) in zip(children, parents, strict=True):
-        old = pool[parent][:20].tolist()
-        words = words_of(child)
-        kept = [value for value in words if value in set(old)]
-        new = split([value for value in words if value not in set(old)])
-        for choice in new:
-            assert_is_choice(choice)
-        assert len(kept) + len(new) == 20 and len(new) >= 1
-        num_phrases += sum(len(choice) == 4 for choice in new)
-    assert num_phrases > 500
-
-
-def test_an_empty_program_gets_a_phrase(make, row):
-    pool = np.array([row([], 10)] * 2)
-    children, _, _ = make(ENTRIES, num_words=NUM_WORDS).offspring(1, 1, 0, 100, pool)
-    lengths = {len(words_of(child)) for child in children}
-    assert lengths == {1, 4}
-
-
 @pytest.mark.parametrize("num_words", [[1, 0, 1, 1, 1], [1, 5, 1, 1, 1], [MAX_PHRASE + 1, 1, 1, 1, 1]])
 def test_a_phrase_that_goes_past_the_last_entry_is_refused(make, num_words):
     with pytest.raises(ValueError, match="vocabulary: VARY_ERROR_INVALID_ENTRY"):

@@ -10,21 +10,8 @@ from evo.native.vary import Draw, program_lengths
 F32, U32, S32 = 0, 1, 2
 
 
-def payloads(words):
-    return (words >> np.uint64(32)).astype(np.int64)
-
-
 def floats(words):
     return (words >> np.uint64(32)).astype(np.uint32).view(np.float32)
-
-
-def test_vocabulary_is_drawn_by_weight(make, assert_chi_square):
-    weights = np.array([1.0, 2.5, 0.0, 10.0, 0.01, 3.0, 0.7])
-    entries = [(word(WordType.PTX, 0, i), w, Draw.LITERAL, (0, 0)) for i, w in enumerate(weights)]
-    programs = make(entries, initial_min_length=200, initial_max_length=200).random_programs(1, 0, 0, 2000, 200)
-    counts = np.bincount(payloads(programs).ravel(), minlength=len(weights))
-    assert counts[2] == 0
-    assert_chi_square(counts[weights > 0], weights[weights > 0])
 
 
 def constants(make, draw, params, num_programs=2000, stack=F32):
@@ -48,14 +35,6 @@ def test_uniform_constants_are_even_in_their_range(make, assert_law):
     values = floats(constants(make, Draw.UNIFORM, (-2.0, 6.0))).astype(np.float64)
     assert values.min() >= -2.0 and values.max() <= 6.0
     assert_law(values, stats.uniform(-2.0, 8.0).cdf)
-
-
-def test_integers_are_even_in_their_range(make, assert_chi_square):
-    values = payloads(constants(make, Draw.INTEGER, (3, 20), stack=U32))
-    assert values.min() == 3 and values.max() == 19
-    assert_chi_square(np.bincount(values)[3:], np.ones(17))
-    signed = payloads(constants(make, Draw.INTEGER, (-3, 4), stack=S32)).astype(np.uint32).view(np.int32)
-    assert sorted(set(signed.tolist())) == list(range(-3, 4))
 
 
 def test_initial_lengths_are_even_in_their_range(make, assert_chi_square, assert_valid):

@@ -9,7 +9,6 @@ from evo.native.stack_ptx_words import META_OPERATIONS, WordType
 from evo.native.vary import OPERATORS, program_lengths
 
 SUBPROGRAM = OPERATORS.index("subprogram")
-NUM_TRIES = 8  # VARY_NUM_TRIES
 F32, U32, PRED = 0, 1, 2
 # Values popped and pushed. The last has too many values, so that nothing is known of it.
 EFFECTS = [
@@ -140,12 +139,6 @@ def test_umad_acts_where_there_is_no_subprogram(make, row):
         assert cannot.all()
 
 
-def test_umad_acts_without_effects(make, row):
-    pool = np.array([row([LEAVES[0], word(WordType.PTX, 0, 1)], 8), row([LEAVES[1], word(WordType.PTX, 0, 1)], 8)])
-    assert (make(only="subprogram", **OPTIONS).offspring(3, 1, 0, 200, pool)[2] == SUBPROGRAM).all()
-    assert (make(only="subprogram").offspring(3, 1, 0, 200, pool)[2] == OPERATORS.index("umad")).all()
-
-
 def test_last_words_are_drawn_evenly(make, row, assert_chi_square):
     # x y add: three subprograms; the other parent has sin(x), two, and is told apart by its words.
     first = row([LEAVES[0], LEAVES[1], word(WordType.PTX, 0, 0)], 8)
@@ -157,15 +150,6 @@ def test_last_words_are_drawn_evenly(make, row, assert_chi_square):
     expected = [(c, y, add), (c, sine, y, add), (x, c, add), (x, c, sine, add), (c,), (c, sine)]
     assert set(children) == set(expected)
     assert_chi_square([children[child] for child in expected], [1] * 6)
-
-
-def test_so_many_words_are_tried(make, row, assert_binomial):
-    # One word in ten ends a subprogram, in the first parent alone.
-    first = row([LEAVES[0], *[meta("rotate", F32)] * 9], 12)
-    second = row([LEAVES[1]], 12)
-    _, _, operators = make(only="subprogram", **OPTIONS).offspring(5, 1, 0, 8000, np.array([first, second]))
-    # Of either parent that has one word, each try finds it; of the other, one in ten does.
-    assert_binomial((operators == SUBPROGRAM).sum(), 8000, 1 - 0.9**NUM_TRIES)
 
 
 @pytest.mark.parametrize(
