@@ -84,10 +84,9 @@ def programs(language: Language, names, count: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("num_points", "inputs", "outputs"),
-    [(1, "a", "f"), (33, "ab", "fg"), (1025, "abc", "f"), (2300, "abcd", "f"), (70, "ab", "fgh")],
+    ("num_points", "inputs", "outputs", "reduces"),
+    [(1, "a", "f", True), (33, "ab", "fg", True), (1025, "abc", "f", True), (2300, "abcd", "f", True), (70, "ab", "fgh", False)],
 )
-@pytest.mark.parametrize("reduces", [True, False], ids=["sums", "outputs"])
 def test_programs_give_the_bits_of_the_cpu(evaluators, emulated_gpu, monkeypatch, num_points, inputs, outputs, reduces):
     """Also of programs that a block runs one after the other, more than are summed at once."""
     monkeypatch.setattr("evo.evaluate.cuda.interpreter_kernels.THREADS_PER_MULTIPROCESSOR", 1)

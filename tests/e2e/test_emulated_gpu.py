@@ -70,10 +70,6 @@ def complete(started) -> object:
     return state_of(folder)
 
 
-def test_exact_programs_lead_to_the_archive_of_the_cpu(run, config):
-    assert_same_state(complete(run(config("cuda"), name="gpu")), complete(run(config("cpu"), name="cpu")))
-
-
 def test_a_gpu_run_tunes_on_the_cpu_and_finds_the_same(run, config, repository):
     tuned = (f"task={repository / 'tests' / 'data' / 'erf'}", "task_options.num_points=50", "search.archive.dims=[6, 5]")
     tuned += ("search.tuning={share: 0.2, iterations: 4, linear_scale: false}", "search.batch_size=30")

@@ -4,7 +4,6 @@ import signal
 from pathlib import Path
 
 import pytest
-from blas_threads import NAMES
 from processes import children_of, is_gone, wait_until
 
 from .conftest import assert_same_state, run_folders, state_of
@@ -117,18 +116,6 @@ def test_a_crash_on_threads_names_the_run_that_goes_on_from_its_last_checkpoint(
     (tmp_path / "bad").unlink()
     run_on_threads("resume", run)
     assert (run / "archive.npz").exists()
-
-
-def test_libraries_of_a_score_have_one_thread_on_threads_as_in_processes(start_evo, config, monkeypatch, tmp_path):
-    """Sums of BLAS depend on its threads."""
-    for name in NAMES:
-        monkeypatch.delenv(name)
-    (tmp_path / "bad").touch()
-    threads = "{lib['num_threads'] for lib in threadpoolctl.threadpool_info()}"
-    path = config(f"import threadpoolctl; assert {threads} == {{1}}", {"stop": {"generations": 1}})
-    for executor in ("threads", "processes"):
-        process = start_evo("run", path, "--set", f"evaluation.executor={executor}")
-        assert process.wait() == 0, process.stderr
 
 
 def test_no_worker_outlives_a_parent_that_is_killed(start_fork, config, tmp_path):

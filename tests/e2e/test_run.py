@@ -85,13 +85,6 @@ def test_a_task_that_changes_the_working_folder_does_not_move_the_run(
     assert not list((tmp_path / "elsewhere").iterdir())
 
 
-def test_a_shipped_config_that_is_small_runs_to_its_end(fork_evo, repository, tmp_path):
-    config = repository / "configs" / "domain_coloring_smoke.yaml"
-    completed = fork_evo("run", config, "--set", f"output.runs={tmp_path}/runs", "--set", "output.plots=[heatmap]")
-    assert completed.returncode == 0, completed.stderr
-    assert_a_whole_run(*run_folders(tmp_path / "runs"), {"heatmap.png": "PNG"})
-
-
 def test_a_run_without_a_single_elite_ends_with_a_warning(fork_evo, small_config, tmp_path):
     completed = fork_evo("run", small_config({"task_options": {"scale": float("nan")}, "stop": {"generations": 2}}))
     assert completed.returncode == 0, completed.stderr

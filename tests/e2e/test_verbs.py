@@ -62,14 +62,6 @@ def test_eval_scores_and_pictures_a_program_written_by_hand(fork_evo, small_conf
         assert animation.n_frames > 10
 
 
-def test_eval_takes_a_formula(fork_evo):
-    """The line that users of erf write first: with an exact tanh it is wrong by 0.00062827 at 0.9306, by SciPy: 10.64 bits."""
-    completed = fork_evo("eval", "erf", "tanh(x*(0.1*x*x + 1.1283))")
-    assert (completed.returncode, completed.stderr) == (0, "")
-    assert ", 5 live PTX instructions\n" in completed.stdout
-    assert abs(float(re.search(r"^objective +(\S+)$", completed.stdout, re.M)[1]) - 10.64) < 0.2
-
-
 @pytest.mark.parametrize(
     ("words", "completed"),
     [(["evo", "sw"], ["sweep"]), (["evo", "run", "--s"], ["--set"]), (["evo", "export", "--format", "py"], ["python"])],
@@ -89,11 +81,6 @@ def test_bash_completes_verbs_options_and_values(evo_command, tmp_path, words, c
         ["bash", "--norc", "-c", script], env=environment, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=300
     )
     assert done.stdout.splitlines() == ["complete -o nosort -F _evo_completion evo", " ".join(completed)], done.stderr
-
-
-def test_a_picture_is_shown_with_its_ptx_on_request_only(fork_evo, finished_run):
-    assert "# PTX stub" not in fork_evo("show", finished_run).stdout
-    assert "# PTX stub" in fork_evo("show", finished_run, "--ptx").stdout
 
 
 @pytest.mark.slow

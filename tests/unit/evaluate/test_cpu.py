@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from evo.errors import UserError
 from evo.evaluate import Status, chunks
 from evo.evaluate.cpu import CpuEvaluator
 from evo.instructions import shipped_instruction_set
@@ -157,38 +156,12 @@ def test_sums_of_pictures_have_the_bits_of_stored_outputs_in_order(evaluator, nu
     assert len(np.unique(found.objective)) == 60
 
 
-def test_sums_of_outputs_that_are_no_picture_are_refused(evaluator):
-    with pytest.raises(UserError, match=r"Pictured\.cpu_sums: expected outputs of type f32 and shape \(2, 1024\), got .*1089"):
-        evaluator(Pictured(2, True, size=33))
-
-
-def test_results_of_a_batch_of_any_size_are_in_order(evaluator):
-    task = Mixed()
-    for num_threads in (1, 3):
-        one = evaluator(task, num_threads)
-        for batch_size in (0, 1, CHUNK_SIZE - 1, CHUNK_SIZE, CHUNK_SIZE + 1, 5 * CHUNK_SIZE + 3):
-            words = rows(task, *[f"{number}.0" for number in range(max(batch_size, 1))])[:batch_size]
-            evaluation = one.evaluate(batch_of(words))
-            assert evaluation.objective.tolist() == [float(number) for number in range(batch_size)]
-            assert evaluation.measures.shape == (batch_size, 1)
-            assert evaluation.status.shape == (batch_size,)
-
-
 @pytest.mark.parametrize("num_threads", [1, 2])
 def test_the_callers_thread_scores_nothing_so_it_can_end_what_hangs(evaluator, num_threads):
     task = Mixed()
     evaluator(task, num_threads).evaluate(batch_of(rows(task, *["%x"] * (4 * CHUNK_SIZE))))
     assert 1 <= len(task.threads) <= num_threads
     assert threading.get_ident() not in task.threads
-
-
-def test_outputs_are_computed_at_the_given_points(evaluator):
-    task = Mixed()
-    points = {"t": np.float32(2.0), "x": np.array([1.0, 2.0]), "n": np.array([1, 2]), "k": np.array([0, 0])}
-    found = evaluator(task).outputs(rows(task, "%x %t mul_ftz_f32"), points)
-    assert found["y"].tolist() == [[2.0, 4.0]]
-    with pytest.raises(UserError, match=r"picture_points\(\): must return a dict of exactly t, x, n, k; got x"):
-        evaluator(task).outputs(rows(task, "%x"), {"x": X})
 
 
 @pytest.mark.parametrize("num_threads", [1, 2])

@@ -219,15 +219,3 @@ def test_parts_are_equal_shares_and_more_of_them_if_they_take_long(program_s, nu
     if program_s:
         pace.note(100, 100 * program_s)
     assert pace.part_size(num_programs, num_workers) == size
-
-
-def test_a_batch_of_a_few_programs_hardly_changes_the_size_of_parts():
-    """Such as one of tuned programs: 50 ms for 5 programs are no 10 ms for each of 4,096."""
-    pace = Pace()
-    pace.note(4096, 4096 * 0.00001)
-    whole = pace.part_size(4096, 2)
-    pace.note(5, 0.05)
-    assert pace.part_size(4096, 2) == whole == 2048
-    for _ in range(8):
-        pace.note(4096, 4096 * 0.001)
-    assert pace.part_size(4096, 2) == 512

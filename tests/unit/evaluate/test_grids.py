@@ -73,15 +73,6 @@ def test_channels_follow_their_stencils(boundary, offsets, shape):
             np.testing.assert_array_equal(found["v"][0, step // 2], v)
 
 
-def test_a_grid_of_one_row_is_a_line_of_cells():
-    cells = np.zeros((1, 64), np.float32)
-    cells[0, 32] = 1.0
-    task = Cells(["a", "a_w", "a_e"], ["next"], {"a": cells}, {"a": "next"}, evo.Grid((1, 64), "von_neumann"), steps=16)
-    found = records_of(task, "next = a_w + a_e - 2*a_w*a_e")["a"][0]  # rule 90: Pascal's triangle modulo 2
-    np.testing.assert_array_equal(np.flatnonzero(found[14, 0, 0]), np.arange(17, 49, 2))
-    np.testing.assert_array_equal(np.flatnonzero(found[15, 0, 0]), [16, 48])
-
-
 def test_values_that_are_no_states_may_differ_by_cell_grid_and_step():
     shape, steps = (5, 6), 4
     given = {
@@ -109,15 +100,6 @@ def test_euler_diffuses_what_the_boundary_keeps():
     )
     end = records_of(task, "rate = 0.4")["x"][0, -1]
     np.testing.assert_allclose(end, np.broadcast_to(x.mean(axis=(1, 2), keepdims=True), x.shape), atol=1e-3)
-
-
-def test_integers_are_cells_too():
-    cells = RNG.integers(0, 2**32, (1, 6, 7), np.uint32)
-    task = Cells(["x", "x_w"], ["next"], {"x": cells}, {"x": "next"}, evo.Grid((6, 7), boundary=3), steps=5, kind="u32")
-    found = records_of(task, "next = x_w + x")["x"][0]
-    for record in found:
-        cells = neighbour(cells, 0, -1, 3) + cells
-        np.testing.assert_array_equal(record, cells)
 
 
 def test_a_grid_ends_at_its_first_record_with_a_cell_that_is_not_finite():

@@ -29,13 +29,6 @@ def test_a_map_repeats_what_a_program_computes():
     np.testing.assert_array_equal(found[0], expected)  # these instructions are exact
 
 
-def test_states_are_exchanged_and_not_overwritten():
-    rollout = evo.Rollout(steps=3, state={"a": "b", "b": "sum"})
-    task = RolloutTask(["a", "b"], ["sum"], rollout, {"a": np.zeros(1), "b": np.ones(1)})
-    found = records_of(task, "sum = a + b")
-    np.testing.assert_array_equal([found["a"][0, :, 0], found["b"][0, :, 0]], [[1, 1, 2], [1, 2, 3]])  # Fibonacci
-
-
 def oscillator(steps, integrator, dt, **more) -> RolloutTask:
     rollout = evo.Rollout(steps=steps, state={"x": "v", "v": "force - 0.1*v"}, integrator=integrator, dt=dt, **more)
     return RolloutTask(["x", "v"], ["force"], rollout, {"x": np.linspace(0.5, 2.0, COUNT), "v": 0.0})
@@ -57,20 +50,6 @@ def test_runge_kutta_is_exact_to_the_fourth_order_and_euler_to_the_first():
         errors[integrator, steps] = np.abs(end / unit - exact_oscillator([2.0])[0]).max()
     assert errors["rk4", 40] < 1e-5 and errors["rk4", 20] / errors["rk4", 40] == pytest.approx(16, rel=0.3)
     assert errors["euler", 200] / errors["euler", 400] == pytest.approx(2, rel=0.1)
-
-
-def test_steps_may_be_of_different_length():
-    ends = np.cumsum(RNG.uniform(0.01, 0.09, 60))
-    found = records_of(oscillator(60, "rk4", np.diff(ends, prepend=0.0)), "force = 0 - 4*x")["x"][0]
-    np.testing.assert_allclose(found / np.linspace(0.5, 2.0, COUNT), np.tile(exact_oscillator(ends)[:, None], COUNT), atol=1e-4)
-
-
-@pytest.mark.parametrize("shape", [(), (COUNT,), (6, 1), (6, COUNT)])
-def test_an_input_may_differ_by_trajectory_and_by_step(shape):
-    u = RNG.normal(size=shape).astype(np.float32)
-    task = RolloutTask(["x", "u"], ["next"], evo.Rollout(steps=6, state={"x": "next"}), {"x": np.zeros(COUNT), "u": u})
-    found = records_of(task, "next = x + u")["x"][0]
-    np.testing.assert_array_equal(found, np.cumsum(np.broadcast_to(u, (6, COUNT)), axis=0, dtype=np.float32))
 
 
 def test_a_trajectory_ends_at_its_first_record_that_is_not_finite():

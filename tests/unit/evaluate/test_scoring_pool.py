@@ -37,16 +37,6 @@ def test_programs_are_scored_in_other_processes_and_in_order(evaluator):
     assert each.environment() == {"simd": levels()[0], "threads": 2, "executor": "processes"}
 
 
-def test_longer_programs_than_before_find_room(evaluator):
-    each = evaluator(number=1)
-    processes = set()
-    for max_length in (4, 4000, 7):
-        evaluation = each.evaluate(numbers(MAX_CHUNK + 1, max_length))
-        assert evaluation.objective.tolist() == [float(number) for number in range(MAX_CHUNK + 1)]
-        processes |= processes_of(evaluation)
-    assert len(processes) == 1
-
-
 STATEFUL = """\
 import numpy as np
 
@@ -76,7 +66,6 @@ class Stateful(evo.Task):
     ("made", "asked", "read"),
     [
         ("pass", "self.offset = 10.0", "self.offset"),
-        ("self.offset = None", "self.offset = self.offset or 10.0", "self.offset"),
         ("self.tell = lambda: STATE[0]", "STATE.append(10.0)", "self.tell()"),
     ],
 )
@@ -95,10 +84,8 @@ def test_a_score_may_use_what_points_has_set(make_task, made, asked, read):
     ("body", "message"),
     [
         ("raise KeyError('gone')", r"task\.py:{line}: score\(\) raised KeyError: 'gone'"),
-        ("return 3", r"task\.py:{first}: score\(\) must return evo\.Scores, got int"),
         ("os._exit(3)", r"task\.py:{first}: the scoring process ended with exit code 3, twice with the same programs"),
         ("os.kill(os.getpid(), signal.SIGSEGV)", r"task\.py:{first}: .* was killed by SIGSEGV, twice"),
-        ("raise asyncio.CancelledError('late')", r"task\.py:{line}: score\(\) raised CancelledError: late"),
     ],
 )
 def test_a_task_that_fails_is_named_with_its_line_and_the_next_batch_has_new_workers(evaluator, tmp_path, capfd, body, message):
@@ -133,8 +120,7 @@ def test_a_worker_that_dies_once_is_replaced_and_its_chunk_done_again(evaluator,
     assert dead not in processes_of(evaluation)
 
 
-@pytest.mark.parametrize("number", [1, 2])
-@pytest.mark.parametrize("executor", ["threads", "processes"])
+@pytest.mark.parametrize(("executor", "number"), [("threads", 1), ("processes", 2)])
 def test_a_score_that_hangs_ends_the_batch(evaluator, executor, number):
     each = evaluator("threading.Event().wait()", number=number, executor=executor, score_seconds=0.01)
     with pytest.raises(

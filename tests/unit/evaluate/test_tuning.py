@@ -178,13 +178,6 @@ def test_threads_and_neighbours_do_not_matter():
     assert results[0][1].sum() > 100
 
 
-def test_no_programs_give_no_programs():
-    tuner = ConstantTuner(SLOPES, Line(), iterations=5, linear_scale=True, num_threads=2)
-    words, changed, num_evaluations = tuner.tune(words_of("%x")[:0])
-    tuner.close()
-    assert words.shape == (0, 8) and changed.shape == (0,) and num_evaluations == 0
-
-
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
@@ -197,13 +190,6 @@ def test_a_task_that_cannot_be_tuned_is_refused_if_the_config_asks_and_else_left
     with pytest.raises(UserError, match=f"^{reason}"):
         problem_of(config_of(share=0.5), task)
     assert problem_of(config_of(), task).tuner is None
-
-
-def test_a_task_with_a_score_of_its_own_and_targets_is_tuned_only_if_the_config_asks():
-    task = type("Other", (Line,), {"reduction": None})()
-    assert problem_of(config_of(), task).tuner is None
-    words, changed, _ = problem_of(config_of(share=0.5), task).tuner.tune(words_of("%x 0.1 mul_ftz_f32"))
-    assert changed.all() and not np.array_equal(words, words_of("%x 0.1 mul_ftz_f32"))
 
 
 def test_a_task_that_can_be_tuned_is_unless_the_config_says_otherwise():

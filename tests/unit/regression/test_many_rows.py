@@ -78,27 +78,9 @@ def test_the_search_sees_the_samples_alone(fitted):
     assert np.median(np.abs(model.predict(X) - Y)) < 0.3
 
 
-def test_few_rows_are_searched_as_they_are():
-    few = regressor(max_evaluations=1500, max_rows=300).fit(X[:300], Y[:300])
-    plain = regressor(max_evaluations=1500).fit(X[:300], Y[:300])
-    pd.testing.assert_frame_equal(few.equations_, plain.equations_)
-
-
-def test_time_stamps_are_moved_alike_in_samples_and_in_the_table():
-    with pytest.warns(UserWarning, match="float32 cannot hold"):
-        model = regressor().fit(np.column_stack([1.7e9 + 100.0 * X[:, 0], X[:, 1]]), Y)
-    assert model.score(np.column_stack([1.7e9 + 100.0 * X[:, 0], X[:, 1]]), Y) > 0.97
-
-
 def test_a_loss_is_that_of_all_rows():
     model = regressor(max_evaluations=2000, loss="absolute").fit(X, Y)
     assert model.get_best().loss == pytest.approx(np.mean(np.abs(model.predict(X) - Y)), rel=1e-9)
-
-
-def test_weights_count():
-    weights = np.where(X[:, 2] > 1.0, 5.5, 0.0)
-    model = regressor().fit(X, np.where(weights > 0.0, Y, -50.0), weights)
-    assert model.get_best().loss == pytest.approx(0.04, rel=0.1)
 
 
 def test_a_target_that_is_one_value_in_the_sample_is_refused_with_the_way_out():
@@ -106,21 +88,6 @@ def test_a_target_that_is_one_value_in_the_sample_is_refused_with_the_way_out():
     target[np.setdiff1d(np.arange(NUM_ROWS), spread(NUM_ROWS, MOST))[0]] = 1.0
     with pytest.raises(ValueError, match=r"y: has one value in nearly all rows.*set max_rows"):
         regressor().fit(X, target)
-
-
-def test_max_rows_is_checked():
-    for wrong in (0, 9, None, 1e6):
-        with pytest.raises(ValueError, match=f"max_rows is {wrong!r}, must be an integer from 10 on"):
-            regressor(max_rows=wrong).fit(X, Y)
-
-
-def test_missing_values_are_refused_in_one_line_with_the_way_out():
-    features, target = X[:50].copy(), Y[:50].copy()
-    features[[3, 8], 1] = target[7] = np.nan
-    with pytest.raises(ValueError, match=r"^y contains NaN: 1 missing values, the first in row 7; drop these rows$"):
-        regressor().fit(X[:50], target)
-    with pytest.raises(ValueError, match=r"^X: column 1 contains NaN: 2 missing values, the first in row 3; .*SimpleImputer$"):
-        regressor().fit(features, Y[:50])
 
 
 def test_a_constant_is_the_mean_to_a_hundredth_of_its_standard_error():

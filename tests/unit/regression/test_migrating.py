@@ -12,15 +12,15 @@ import evo
 PAGE = Path(__file__).parents[3] / "docs" / "guide" / "regression-migrating.md"
 X = np.random.default_rng(1).uniform(0.5, 2.0, (60, 2))
 IN_WORDS = {
-    "`sample_weight` of `fit`": lambda: evo.SymbolicRegressor(max_time=None, max_evaluations=200).fit(X, X[:, 0], X[:, 1]),
-    "`y` with several columns": lambda: evo.SymbolicRegressor(max_time=None, max_evaluations=200).fit(X, X),
-    "columns of a frame": lambda: evo.SymbolicRegressor(max_time=None, max_evaluations=200).fit(
+    "`sample_weight` of `fit`": lambda: evo.SymbolicRegressor(max_time=0.02, max_evaluations=200).fit(X, X[:, 0], X[:, 1]),
+    "`y` with several columns": lambda: evo.SymbolicRegressor(max_time=0.02, max_evaluations=200).fit(X, X),
+    "columns of a frame": lambda: evo.SymbolicRegressor(max_time=0.02, max_evaluations=200).fit(
         pd.DataFrame({"a": X[:, 0]}), X[:, 1]
     ),
-    '`template="c[x1]*f(x0)"`': lambda: evo.SymbolicRegressor(max_time=None, max_evaluations=200, template="c[x1]*f(x0)").fit(
+    '`template="c[x1]*f(x0)"`': lambda: evo.SymbolicRegressor(max_time=0.02, max_evaluations=200, template="c[x1]*f(x0)").fit(
         X.round(), X[:, 0]
     ),
-    "by the same names": lambda: evo.SymbolicRegressor(max_time=None, max_evaluations=200).fit(X, X[:, 0]).get_best().equation,
+    "by the same names": lambda: evo.SymbolicRegressor(max_time=0.02, max_evaluations=200).fit(X, X[:, 0]).get_best().equation,
     "`evo.SymbolicClassifier`": lambda: evo.SymbolicClassifier,
 }
 
@@ -43,7 +43,7 @@ def test_each_answer_fits_a_formula(answer, tmp_path, monkeypatch):
         IN_WORDS[answer]()
         return
     given = eval(f"dict({answer.strip('`')})", {})
-    model = evo.SymbolicRegressor(**{**given, "max_time": None, "max_evaluations": 200}).fit(X, X[:, 0] * X[:, 1] + 1.0)
+    model = evo.SymbolicRegressor(**{**given, "max_time": 0.02, "max_evaluations": 200}).fit(X, X[:, 0] * X[:, 1] + 1.0)
     assert np.isfinite(model.predict(X)).all()
 
 

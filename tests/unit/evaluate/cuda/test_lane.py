@@ -212,11 +212,3 @@ def test_a_lane_is_usable_after_a_score_that_raised(device, lane):
     lane.close()
     assert sorted(rows) == list(range(5))
     assert device.loaded.total() == 0
-
-
-def test_packs_have_streams_of_their_own(device, lane, monkeypatch):
-    """So that small ones share the device."""
-    streams, record = [], device.record
-    monkeypatch.setattr(device, "record", lambda event, stream: streams.append(stream) or record(event, stream))
-    lane.run((pack(device, row) for row in range(3)), taken([]))
-    assert len(set(map(id, streams))) == cuda_lane.NUM_IN_FLIGHT
