@@ -68,39 +68,3 @@ def test_the_commands_of_a_project_run(fork_evo, tmp_path, template):
         done = fork_evo(*words, *((*FEWER, *narrow) if words[0] == "run" else ()), cwd=project)
         assert done.returncode == 0, done.stderr
     assert list(project.glob("runs/*/*/plots/*.png"))
-
-
-@pytest.mark.slow
-def test_the_formula_of_the_regression_project_knows_the_law_of_the_pendulum(fork_evo, tmp_path):
-    fork_evo("init", "mine", "--template", "regression")
-    project = tmp_path / "mine"
-    stop = ("--set", "stop={evaluations: 100000}", "--set", "output.plots=[]")
-    assert fork_evo("run", "regression.yaml", *stop, cwd=project).returncode == 0
-    [run] = project.glob("runs/*/*")
-    error = re.search(r"^test_nmse +(\S+)", fork_evo("show", run, cwd=project).stdout, re.MULTILINE)
-    assert error and float(error[1]) < 1e-3
-    (project / "new.csv").write_text("amplitude,length,gravity\n0.1,1.0,9.81\n")
-    predicted = fork_evo("predict", run, "--data", "new.csv", cwd=project)
-    assert float(predicted.stdout.splitlines()[1]) == pytest.approx(2.0073, rel=0.05)  # 2 pi sqrt(1 / 9.81) (1 + 0.1² / 16)
-    (project / "new.csv").write_text("length,gravity\n1.0,9.81\n")
-    refused = fork_evo("predict", run, "--data", "new.csv", cwd=project)
-    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
-    assert "no column 'amplitude'; the formula's inputs are: length, gravity, amplitude" in refused.stderr
-
-
-@pytest.mark.slow
-def test_the_kernel_of_a_project_scores_as_its_score_method_does(fork_evo, tmp_path):
-    """On a stand-in for a GPU (emulator/), by whose PTX and its own score each elite is scored."""
-    gpu = {"EVO_EMULATED_GPU": "", "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    fork_evo("init", "mine", "--template", "kernel")
-    few = ("search.initial.num_programs=48", "search.batch_size=16", "stop={generations: 2}", "task_options.size=12")
-    exact = "program.vocabulary.instructions=[add_ftz_f32, mul_ftz_f32, fma_rn_ftz_f32, max_ftz_f32]"
-    settings = (*few, exact, "evaluation.backend=cuda", "evaluation.compile_workers=1", "output.plots=[]")
-    sets = [word for setting in settings for word in ("--set", setting)]
-    done = fork_evo("run", "kernel.yaml", *sets, env=gpu, cwd=tmp_path / "mine")
-    assert done.returncode == 0, done.stderr
-    [run] = (tmp_path / "mine").glob("runs/*/*")
-    checked = fork_evo("doctor", run, env=gpu, cwd=tmp_path / "mine")
-    assert checked.returncode == 0, checked.stdout + checked.stderr
-    [share] = re.findall(r"^objective within 1e-06 +(\S+)", checked.stdout, re.MULTILINE)
-    assert share == "100.00%"  # instructions are exact, so only the order of the sums differs

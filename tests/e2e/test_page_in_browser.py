@@ -55,23 +55,6 @@ def test_cells_of_a_grid_lie_where_their_measures_are(visit, archive):
         assert box["y"] + box["height"] / 2 == pytest.approx(stage["y"] + (1 - (j + 0.5) / ROWS) * stage["height"], abs=1)
 
 
-def test_the_axis_is_as_wide_as_a_map_that_is_wider_than_its_box(visit):
-    narrow = {"width": 200, "height": 844}
-    page = visit("pictures", viewport=narrow)
-    stage, axis = (page.locator(name).bounding_box() for name in ("#stage", "#horizontal"))
-    assert stage["width"] == COLUMNS * 24 > narrow["width"]
-    assert (axis["x"], axis["width"]) == (stage["x"], stage["width"])
-    middle = page.locator("#horizontal span").filter(has_text=re.compile("^0$")).bounding_box()  # of a range from -1 to 1
-    assert middle["x"] + middle["width"] / 2 == pytest.approx(stage["x"] + stage["width"] / 2, abs=1)
-
-
-def test_a_map_that_is_wider_than_its_box_begins_at_its_left_edge(visit):
-    page = visit("pictures", viewport={"width": 200, "height": 844})
-    assert page.locator("#scroll").evaluate(
-        "({scrollLeft, scrollWidth, clientWidth}) => [scrollLeft, scrollWidth > clientWidth]"
-    ) == [0, True]
-
-
 def test_cells_of_a_cvt_archive_are_the_polygons_around_their_centroids(visit, hostile_run):
     page = visit("polygons")
     run = hostile_run("polygons")
@@ -165,28 +148,6 @@ def test_the_map_shows_each_level_of_a_third_measure(visit, hostile_run):
         assert sorted(order_shown(page)) == sorted(f"{i},{j},{k}" for i, j, k in places if k == level)
     page.locator("#level").select_option(label="best of all")
     assert len(order_shown(page)) == len({place[:2] for place in places})
-
-
-def test_a_scale_says_what_colours_mean(visit, archive):
-    page, objective = visit("curves"), archive("curves")["objective"]
-    low, high = page.locator("#scale span").all_inner_texts()
-    assert float(high) == pytest.approx(objective.max(), rel=1e-5) and low.startswith("objective ")
-    assert "rgb(68, 1, 84)" in page.locator("#scale i").evaluate("each => each.style.background")  # viridis begins so
-    assert not visit("pictures").locator("#scale").is_visible()
-
-
-def test_an_open_panel_covers_no_cell_and_is_filled_by_its_picture(visit, archive):
-    page = visit("pictures", viewport={"width": 1280, "height": 900})
-    button(page, archive()["cell"][0]).click()
-    panel = page.locator("#panel").bounding_box()
-    box = page.locator("#stage").bounding_box()
-    assert box["x"] + box["width"] <= panel["x"]
-    sizes = "each => each.decode().then(() => [each.naturalWidth, each.width, getComputedStyle(each).imageRendering])"
-    width = page.locator("#card").evaluate("each => each.clientWidth")
-    assert page.locator("#card img").evaluate(sizes) == [512, width, "auto"]
-    button(page, archive()["cell"][20]).click()
-    small, shown, rendering = page.locator("#card img").evaluate(sizes)
-    assert (small < shown, shown, rendering) == (True, width, "pixelated")
 
 
 def test_the_front_leads_to_its_elites(visit, fork_evo, hostile_run):

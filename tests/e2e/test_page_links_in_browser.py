@@ -47,20 +47,6 @@ def test_an_elite_that_is_opened_anywhere_is_marked_everywhere(visit, archive):
     assert marked(page) == [] and drawn(page, "#graphs .marks") == ""
 
 
-def test_an_elite_that_is_looked_at_is_marked_everywhere(visit, archive):
-    page = visit("curves")
-    hover = ".on"
-    cell = page.locator("#graphs .point").last.get_attribute("data-cell")
-    button(page, cell).hover()
-    assert marked(page, hover) == [cell]
-    assert page.locator("#graphs .point.on").count() == 1 and drawn(page, ".front .marks").startswith("M")
-    page.locator("h1").hover()
-    assert marked(page, hover) == [] and drawn(page, ".front .marks") == ""
-    page.locator("#graphs .point").last.focus()
-    page.keyboard.press("Shift+Tab")  # to the point before it
-    assert marked(page, hover) == [page.locator("#graphs .point").nth(-2).get_attribute("data-cell")]
-
-
 def test_the_address_holds_the_cell_of_the_panel(visit, archive):
     from playwright.sync_api import expect
 

@@ -60,21 +60,3 @@ def test_memory_that_another_process_took_is_no_failed_test(machine, line_config
     assert "Emulated GPU could not be tested: " in first.stderr
     assert "failed the self-test: " in machine("run", line_config("cuda"), wrong="sub.ftz.f32").stderr  # it is tested again
     assert machine.num_tests == 2
-
-
-def self_test_row(text: str) -> str:
-    (row,) = (line for line in text.splitlines() if line.startswith("self-test 0 "))
-    return " ".join(row.split()[2:])
-
-
-@pytest.mark.slow
-def test_the_doctor_shows_the_outcome_and_tests_on_request(machine):
-    assert self_test_row(machine("doctor").stdout).startswith(
-        "not yet run runs before the GPU is first used, or with: evo doctor"
-    )
-    for number, name in enumerate(("mul", "add"), 1):
-        failed = machine("doctor", "--test", wrong=f"{name}.ftz.f32")
-        assert failed.returncode == 0, failed.stderr
-        assert self_test_row(failed.stdout).startswith(f"failed {name}_ftz_f32 differs at 1 of 8,100 points")
-        assert machine("doctor").stdout == failed.stdout
-        assert machine.num_tests == number

@@ -81,14 +81,6 @@ def test_a_stub_can_be_written_into_inline_assembly(run_example):
     assert run_example("python", "inline_asm") == expected("inline_asm")
 
 
-@pytest.mark.parametrize("name", ["inject", "two_sites", "custom_types", "comment_form", "cuda_to_cubin"])
-def test_python_example_without_arguments_prints_its_usage(run_example, name):
-    with pytest.raises(AssertionError) as failure:
-        run_example("python", name)
-    assert re.search(rf"usage: \S+{name}\.py [A-Za-z. ]+\n", str(failure.value))
-    assert "Traceback" not in str(failure.value)
-
-
 def test_cuda_that_nvrtc_refuses_is_reported_without_a_traceback(annotated_ptx, tmp_path):
     source = tmp_path / "wrong.cu"
     source.write_text("int f( {\n")

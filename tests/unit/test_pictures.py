@@ -39,21 +39,6 @@ def test_sums_have_the_same_bits_at_every_level_alone_in_views_and_of_the_pictur
 
 
 @pytest.mark.parametrize("size", [32, 64, 128])
-def test_the_histogram_counts_each_pixel_by_its_luminance(size):
-    f, g = outputs(3, size)
-    rgb = Coloring().rgb(f, g)
-    levels = (rgb[0] * np.float32(0.299) + rgb[1] * np.float32(0.587) + rgb[2] * np.float32(0.114)) * np.float32(31.999968)
-    expected = [np.bincount(row, minlength=32) for row in levels.astype(int)]
-    np.testing.assert_array_equal(PictureStatistics(size).sums(rgb)[:, len(SUMS) : FIRST_BAND], expected)
-
-
-@pytest.mark.parametrize("count", [1, 15, 63, 64, 65, 200])
-def test_a_pixels_colour_is_the_same_in_rows_of_any_length(count):
-    f, g = outputs(4, 32)
-    np.testing.assert_array_equal(Coloring().rgb(f[:, :count], g[:, :count]), Coloring().rgb(f, g)[:, :, :count])
-
-
-@pytest.mark.parametrize("size", [32, 64, 128])
 def test_bands_have_the_power_of_numpys_transform(size):
     f, g = outputs(2, size)
     rgb = Coloring().rgb(f, g)

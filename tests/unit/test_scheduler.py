@@ -114,15 +114,6 @@ def test_an_emitter_that_raises_is_named_with_its_line(own_emitter):
         evo.evolve(Scored, generations=2, **{**SETTINGS, "search": MIXED})
 
 
-@pytest.mark.parametrize(
-    ("arguments", "place"),
-    [({"guesses": [3]}, r"guesses\[0\]: a guess is"), ({"vocabulary": [3]}, "vocabulary is"), ({"search": [1]}, "search: must")],
-)
-def test_wrong_arguments_name_the_scheduler(arguments, place):
-    with pytest.raises(evo.UserError, match=f"^Scheduler: {place}"):
-        evo.Scheduler(Declared, **{**SETTINGS, **arguments})
-
-
 def test_an_ask_that_bred_only_known_programs_runs_none():
     tiny = {"batch_size": 4, "initial": {"num_programs": 400, "min_length": 1, "max_length": 1}}
     scheduler = evo.Scheduler(Declared, vocabulary=[ADD], archive=[2], program={"max_length": 1}, search=tiny)
@@ -132,12 +123,6 @@ def test_an_ask_that_bred_only_known_programs_runs_none():
         assert outputs.shape == (len(programs.num_instructions), len(X))
         scheduler.tell(*scores(outputs, programs.num_instructions))
     assert len(programs.num_instructions) == 0
-
-
-def test_an_unknown_kind_is_refused_with_those_that_there_are():
-    search = {"emitters": {"bred": {"kind": "variaton"}}}
-    with pytest.raises(evo.UserError, match=r"search\.emitters\.bred\.kind: unknown 'variaton', did you mean"):
-        evo.evolve(Scored, generations=1, **{**SETTINGS, "search": search})
 
 
 def test_scores_are_told_once_for_each_ask():

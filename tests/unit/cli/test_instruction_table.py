@@ -47,13 +47,6 @@ def test_a_set_of_ones_own_is_listed(tmp_path):
     assert (types, backends, slots) == ("u32 u32 -> u32", "CPU, GPU", "2")  # the slots of the library's add.u32
 
 
-def test_a_word_of_the_name_or_the_meaning_selects():
-    assert list(table("SINE")) == ["sin_approx_ftz_f32", "cos_approx_ftz_f32"]
-    assert list(table("mul_lo")) == ["mul_lo_u32", "mul_lo_philox"]
-    assert list(table("mad.lo")) == ["mad_lo_u32"]
-    assert list(table("--instruction-set", "wide", "majority")) == ["lop3_majority_b32"]
-
-
 def test_a_config_restricts_to_its_vocabulary(small_config):
     names = ("neg_ftz_f32", "abs_ftz_f32")
     assert set(table("--config", small_config(), "--set", f"program.vocabulary.instructions=[{', '.join(names)}]")) == set(names)

@@ -41,16 +41,6 @@ def test_packs_are_few_and_hold_the_longest_programs_first(batch, packing):
         assert lengths == sorted(lengths, reverse=True)
 
 
-@pytest.mark.parametrize(("num_programs", "num_workers"), [(512, 16), (2048, 16), (512, 64), (2048, 64)])
-def test_packs_have_about_as_many_instructions_as_each_other(num_programs, num_workers):
-    num_instructions = np.random.default_rng(1).integers(1, 40, num_programs).astype(np.int32)
-    hashes = np.arange(2 * num_programs, dtype=np.uint64).reshape(-1, 2)
-    packs = plan_packs(hashes, num_instructions, Packing(), num_workers)
-    assert len(packs) == num_workers
-    costs = np.array([sum(4 + num_instructions[rows[0]] for rows in pack) for pack in packs])
-    assert costs.mean() / costs.max() >= 0.97
-
-
 @pytest.mark.parametrize(
     ("num_programs", "num_workers", "num_packs"),
     [

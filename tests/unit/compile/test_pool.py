@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from compile_cases import append_and_sleep, break_down
+from compile_cases import append_and_sleep
 from processes import children_of, is_gone, wait_until
 
 from evo.compile.pool import CompilePool
@@ -22,12 +22,6 @@ from evo.workers.processes import WorkerDied
 def pool():
     with CompilePool(2, time_limit_s=60.0) as pool:
         yield pool
-
-
-def test_the_functions_results_and_exceptions_are_passed_on(pool):
-    assert [pool.submit(divmod, i, 3).result() for i in range(5)] == [divmod(i, 3) for i in range(5)]
-    with pytest.raises(ZeroDivisionError, match="a defect of ours"):
-        pool.submit(break_down, None).result()
 
 
 def test_ctrl_c_reaches_no_worker(pool):
@@ -174,15 +168,3 @@ if __name__ == "__main__":
     parent.wait()
     for pid in map(int, marks.read_text().split()):
         wait_until(lambda pid=pid: is_gone(pid))
-
-
-@pytest.mark.parametrize("end", ["pool.shutdown()", "pool.shutdown(cancel_futures=True)", "atexit._run_exitfuncs(); os._exit(0)"])
-def test_workers_that_are_still_starting_end_without_a_word(tmp_path, end):
-    """Of several workers the first one has its result long before the last one has started."""
-    script = tmp_path / "script.py"
-    script.write_text(
-        "import atexit, os\nfrom evo.compile.pool import CompilePool\n"
-        f"if __name__ == '__main__':\n    pool = CompilePool(5)\n    pool.submit(os.getpid).result()\n    {end}\n"
-    )
-    done = subprocess.run([sys.executable, "-P", script], capture_output=True, text=True, check=True)
-    assert done.stderr == ""

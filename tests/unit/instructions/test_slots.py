@@ -83,30 +83,3 @@ def test_slots_are_those_of_the_machine_instructions(disassemble, target):
         num_predicates = types_of((*each.args, *each.rets)).count("pred")
         found[each.name] = (next(both) - next(both)) / (MANY - FEW) - 2 * num_predicates
     assert found == {each.name: each.semantics.slots_on(target) for each in chosen}
-
-
-# On sm_80 and sm_90, of instructions of two halves: HFMA2 may be a form of HADD2 or HMUL2, and F2FP packs two conversions.
-PAIR_SLOTS = dict.fromkeys(("HFMA2", "HADD2", "HMUL2"), 1) | {"HMNMX2": 2, "F2FP": 2, "MUFU": 8, "PRMT": 2}
-
-
-@pytest.mark.parametrize("form", ["f16", "bf16"])
-def test_an_instruction_of_a_half_counts_half_of_its_form_of_two(disassemble, form):
-    chosen = [
-        each for each in HALVES.instructions if each.semantics.vm and each.ptx.endswith(f".{form}") and "cvt" not in each.ptx
-    ]
-    assert len(chosen) == 10
-    kernels = []
-    for each in chosen:
-        loads = [f"ld.volatile.global.b32 %a{k}, [%p];" for k in range(len(each.args))]
-        operands = ", ".join(f"%a{k}" for k in range(len(each.args)))
-        ptx = each.ptx.replace("add.", "add.rn.").replace("sub.", "sub.rn.").replace("mul.", "mul.rn.")
-        body = [*loads, f"{ptx}x2 %r, {operands};", "st.volatile.global.b32 [%p], %r;"]
-        registers = ".reg .b64 %p; .reg .b32 %r, %a<3>; ld.param.u64 %p, [q];"
-        kernels.append(f".visible .entry {each.name}(.param .u64 q) {{ {registers} {' '.join(body)} ret; }}\n")
-    head = ".version 8.0\n.target sm_90\n.address_size 64\n"
-    sass = disassemble(nvptxcompiler.compile(head + "".join(kernels), ["--gpu-name=sm_90"]))
-    found = {}
-    for each in chosen:
-        opcodes = Counter(line.split()[0].split(".")[0] for line in sass[each.name] if not line.startswith((".L", "@")))
-        found[each.name] = sum(PAIR_SLOTS.get(opcode, 0) * count for opcode, count in opcodes.items()) / 2
-    assert found == {each.name: each.semantics.slots_on("sm_90") for each in chosen}

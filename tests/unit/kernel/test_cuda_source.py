@@ -3,7 +3,6 @@
 import re
 import sys
 import types
-from dataclasses import replace
 
 import pytest
 
@@ -15,7 +14,6 @@ from evo.kernel.template import POINTWISE, task_ptx
 from evo.language.program import Language
 from evo.native.ptx_inject import AnnotatedPtx
 from evo.storage.disk_cache import DiskCache
-from evo.tasks.folder import load_task
 
 INCLUDE = '#include "evo.cuh"\n'
 HEAD = INCLUDE + 'extern "C" __global__ void evaluate(EvoPoints points, const int* num_instructions, double* scores) {\n'
@@ -27,10 +25,6 @@ def ptx_of(task, language, target="sm_90", num_sites=4, cache=None) -> bytes:
     return task_ptx(template_of(task, language, target, num_sites, cache).content)
 
 
-def test_a_task_without_its_own_kernel_uses_the_pointwise_one(plane_folder, language):
-    assert template_of(load_task(plane_folder, {}), language, "sm_90", 64) is POINTWISE
-
-
 def test_every_site_is_in_the_ptx_with_its_variables_however_often_it_is_duplicated(own_kernel):
     task, language, _ = own_kernel()
     inject = AnnotatedPtx(ptx_of(task, language, num_sites=5))
@@ -40,17 +34,6 @@ def test_every_site_is_in_the_ptx_with_its_variables_however_often_it_is_duplica
         ("v", "_x0", "out", "f32", "F32"), ("w", "_x1", "out", "f32", "F32"), ("t", "_x2", "in", "f32", "F32"),
         ("x", "_x3", "in", "f32", "F32"), ("y", "_x4", "in", "f32", "F32"), ("n", "_x5", "in", "u32", "U32"),
     ]  # fmt: skip
-
-
-def test_a_value_that_is_both_input_and_output_is_one_register(own_kernel):
-    task, language, _ = own_kernel(
-        HEAD
-        + "float v, w; unsigned int n; evo_program(blockIdx.y, points.t(0), points.x(0), points.y(0), points.n(0), v, w, n);\n"
-        "scores[blockIdx.y] = v + w + n;\n}\n"
-    )
-    language = replace(language, outputs=(*language.outputs, ("n", "u32")))
-    (mod,) = [v for v in AnnotatedPtx(ptx_of(task, language)).info("site_0").variables if v.mutability == "mod"]
-    assert (mod.name, mod.register, mod.register_type) == ("n", "_x0", "u32")
 
 
 @pytest.mark.parametrize("target", ["sm_75", "sm_90", "sm_90a", "sm_120"])

@@ -59,15 +59,6 @@ def test_the_kernel_assembles_and_sixteen_warps_fit_a_multiprocessor(target, sum
         assert warps == {"sm_80": 24, "sm_90": 32, "sm_120": 16}[target]
 
 
-@pytest.mark.parametrize(("num_points", "block_size", "lanes_used"), [(20, 32, 20 / 32), (128, 32, 1.0), (300, 128, 75 / 128)])
-def test_few_points_leave_few_lanes_idle(num_points, block_size, lanes_used):
-    made = interpreter(LANGUAGE, "sm_90", True, num_points=num_points)
-    layout = made.layout
-    assert layout.block_size == block_size and layout.num_tiles(num_points) == 1
-    assert -(-num_points // layout.points_per_thread) / block_size == lanes_used
-    assert resident_warps("sm_90", num_registers(assemble(made.ptx, options("sm_90"))), layout) == 32
-
-
 MIX = tuple(f"{name}_ftz_f32" for name in ("add", "sub", "mul", "fma_rn", "min", "max", "neg", "abs"))
 
 
@@ -123,13 +114,6 @@ def test_too_many_vectors_or_instructions_have_no_kernel_in_registers():
     wide = Language(shipped_instruction_set("wide"), inputs[:1], (("z", "f32"),))
     assert interpreter(wide, "sm_90", False, in_registers=True) is None
     assert interpreter(wide, "sm_90", False, MIX, in_registers=True) is not None
-
-
-def test_more_cases_than_tables_have_room_for_share_a_branch(disassemble):
-    made = interpreter(LANGUAGE, "sm_90", False)
-    sass = Sass(disassemble(assemble(made.ptx, options("sm_90")))["interpret"])
-    taken = [sass.case(number).taken for number in range(1, len(sass.cases))]
-    assert len(taken) > 300 and set(taken) == {1, 2} and taken[1] == 1
 
 
 def test_an_instruction_that_a_target_lacks_is_found_by_its_line():

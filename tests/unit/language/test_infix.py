@@ -69,16 +69,6 @@ def test_phrases_compute_the_functions_that_they_stand_for():
         np.testing.assert_allclose(computed(words), computed(by_name), rtol=1e-6, err_msg=form)
 
 
-def test_tanh_is_as_exact_as_ptx_says():
-    np.testing.assert_allclose(computed(read("tanh(in_)")), [np.tanh(Z)], rtol=2.0**-11)
-
-
-def test_each_output_has_its_formula_and_an_output_that_is_an_input_is_read_as_the_input():
-    language = Language(SET, (("x", "f32"), ("z", "f32"), ("n", "u32")), (("x", "f32"), ("y", "f32")))
-    np.testing.assert_allclose(computed(read("x = x + 1\ny = x*2", language=language), language), [X + 1, X * 2], rtol=1e-6)
-    np.testing.assert_allclose(computed(read("y = z\nx = y*y", language=language), language), [Z**2, Z], rtol=1e-6)
-
-
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in VirtualMachine(LANGUAGE.lowering).unsupported])
 def test_what_is_printed_of_an_instruction_can_be_read_back(name):
     instruction = SET.instructions[SET.instruction_index(name)]

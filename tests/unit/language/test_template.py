@@ -85,12 +85,6 @@ def test_a_program_has_no_derivative_of_its_own():
     assert (hashes[0] == hashes[1]).all()
 
 
-def test_an_instance_beyond_the_execution_limit_is_empty():
-    program = f"%x0 {SIN} " * 20
-    assert computed(language_of("f(x0)"), program).any()
-    assert not computed(language_of("f(x0)", Limits(execution_limit=60)), program).any()
-
-
 def test_a_function_by_itself_has_its_own_arguments():
     template = read_template("f(x0) + g(x2, x1)*g(x0, x1)", INPUTS)
     assert [str(function) for function in template.functions] == ["f(x0)", "g(g_0, g_1)"]
@@ -211,9 +205,3 @@ def test_what_is_no_category_is_refused_with_its_place(text, message):
     with pytest.raises(UserError) as error:
         by_category(text, {"x": np.linspace(0.0, 1.0, 50), "k": np.ones(3)})
     assert str(error.value) == message
-
-
-def test_more_calls_than_the_store_has_entries_are_refused():
-    text = " + ".join(f"f{number}(x0)" for number in range(13))
-    with pytest.raises(UserError, match="template: 13 calls of up to 1 arguments, at most 13 in all are possible"):
-        language_of(text)

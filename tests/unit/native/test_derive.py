@@ -205,21 +205,6 @@ def test_constants_are_those_that_matter_in_evaluation_order():
     assert list(values.values()) == [1.5, 2.5]
 
 
-def test_a_program_without_an_output_has_no_derivative():
-    assert list(derive(lower(""), []).request_values) == [NO_VALUE]
-
-
-def test_second_request_is_derived_alone():
-    language = Language(SET, (("x", "f32"),), (("f", "f32"), ("g", "f32")))
-    words = [language.encode(token) for token in "%x 3.0 mul_ftz_f32 %x 5.0 add_ftz_f32".split()]  # f = x + 5, g = 3 x
-    lowered = language.lowering.lower(np.array(words, np.uint64), folding=False)
-    (node,) = constants_of(lowered, 1)
-    derived = derive(lowered, [node], 1)
-    y, slope = run_float64(SET, derived, {0: 2.0}, {})
-    assert (y, slope) == (6.0, 2.0)
-    assert derived.num_instructions == 1  # nothing of f
-
-
 # ---- random programs ----
 
 CONSTANTS = st.sampled_from([0.25, -0.5, 0.75, 1.25, -1.5, 2.0, 3.0, -0.125])
@@ -246,19 +231,6 @@ def test_gradient_equals_central_differences_where_these_are_reliable(text):
         is_reliable &= np.isfinite(computed) & (np.abs(fine) < 1e6)
         wrong = np.abs(computed - fine) > 1e-4 * (1 + np.abs(fine))
         assert not np.any(wrong & is_reliable), (text, node, computed, fine)
-
-
-@given(PROGRAMS)
-@settings(max_examples=200)
-def test_parameters_as_inputs_give_what_constants_give(text):
-    lowered = lower(text)
-    nodes = constants_of(lowered)
-    numbers = dict(enumerate(own_values(lowered, nodes).values(), len(INPUTS)))
-    kept = run_float64(SET, derive(lowered, nodes), POINTS, {})
-    moved = run_float64(SET, derive(lowered, nodes, first_register=len(INPUTS)), POINTS | numbers, {})
-    for one, other in zip(kept, moved, strict=True):
-        np.testing.assert_array_equal(one, other)
-    np.testing.assert_array_equal(kept[0], run_float64(SET, lowered, POINTS, {})[0])
 
 
 @given(PROGRAMS)

@@ -3,7 +3,6 @@
 What C callers see beside (memory, error codes) is in tests/csrc/test_itll.c.
 """
 
-import pickle
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -130,20 +129,6 @@ def test_a_prediction_depends_on_no_other_row_and_on_no_thread(kind, data):
         assert all(np.array_equal(each, together) for each in pool.map(lambda _: model.predict(data[2]), range(20)))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_restored_model_goes_on_with_the_same_bits(kind, data):
-    rows, targets, later, later_targets = data
-    model = trained(kind, data)
-    restored = Model.from_state(model.save().tobytes(), level="baseline")
-    unpickled = pickle.loads(pickle.dumps(model))
-    assert restored.options == model.options and restored.num_rows == model.num_rows
-    for each in (model, restored, unpickled):
-        learn(each, later[57:200], later_targets[57:200])
-        learn(each, rows, targets)
-    assert np.array_equal(restored.save(), model.save()) and np.array_equal(unpickled.save(), model.save())
-    assert np.array_equal(restored.predict(later), model.predict(later))
-
-
 def test_rows_that_left_the_window_leave_no_trace(data):
     rows, targets, later, later_targets = data
     model = fitted(rows[:50] * 1e6, targets[:50] * -1e5)
@@ -192,25 +177,6 @@ def test_strange_columns_do_no_harm(kind, data):
     assert np.isfinite(predicted).all()
     if kind == "ridge":
         assert r2_score(expected, predicted, multioutput="raw_values")[0] > 0.5
-
-
-def test_huge_targets_stay_finite(data):
-    rows, targets, queries, _ = data
-    model = fitted(rows, np.where(targets > np.median(targets, 0), np.float32(3e38), np.float32(-3e38)))
-    assert np.isfinite(model.predict(queries)).all()
-    model.update(rows, np.zeros_like(targets))  # all that is left does not vary
-    assert np.array_equal(model.predict(queries), np.zeros((300, 2)))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_rows_change_nothing(kind, data):
-    model = trained(kind, data)
-    state = model.save()
-    learn(model, np.empty((0, 6)), np.empty((0, 2)))
-    assert np.array_equal(model.save(), state)
-    assert model.predict(np.empty((0, 6))).shape == (0, 2)
-    model.reset()
-    assert model.num_rows == 0 and not model.predict(data[2]).any()
 
 
 # ---- mistakes

@@ -56,12 +56,6 @@ def test_hashes_sizes_and_lowered_programs_do_not_depend_on_threads():
         np.testing.assert_array_equal(kept.nodes(row), one.nodes(0))
 
 
-@pytest.mark.parametrize("rows", [slice(1, 4), np.array([4, 0, 0]), np.array([True, False, True, False, True]), slice(0, 0)])
-def test_chosen_rows_compute_what_their_programs_do(rows):
-    expected = np.array(list(TEXTS.values()))[rows]
-    np.testing.assert_array_equal(MACHINE.store(lowered(*TEXTS)[rows], INPUTS)[:, 0], expected)
-
-
 def test_blocks_that_were_lowered_apart_are_one_array():
     first, *others = (lowered(text) for text in TEXTS)
     joined = first.joined(others)
@@ -97,11 +91,6 @@ def test_programs_of_another_language_are_refused():
     other = Language(LANGUAGE.instruction_set, LANGUAGE.inputs, LANGUAGE.outputs)
     with pytest.raises(ValueError, match="lowered for another language"):
         VirtualMachine(other.lowering).store(lowered(*TEXTS), INPUTS)
-
-
-def test_an_error_names_the_input_that_is_missing():
-    with pytest.raises(ValueError, match=r"program 1: reads register 'y', which has no values"):
-        MACHINE.store(lowered("%x", "%y"), [X, None, None])
 
 
 def test_a_batch_goes_to_another_process_without_them():

@@ -112,36 +112,11 @@ def test_all_levels_agree_on_long_random_programs(machines):
     assert len({row.tobytes() for row in results}) > 30
 
 
-@pytest.mark.parametrize("num_points", [0, 1, 7, 31, 32, 33, 63, 64, 65, 127, 128, 129, 1000, 1024, 1025])
-def test_number_of_points_does_not_matter(machines, num_points):
-    words, values = random_words(machines, seed=52, num_programs=10, length=60), input_values(52, 1025)
-    whole = machines.store(words, values)
-    part = machines.store(words, {register: array[:num_points] for register, array in values.items()})
-    np.testing.assert_array_equal(part, whole[:, :, :num_points])
-
-
 def test_uniform_input_equals_the_array_filled_with_it(machines):
     words, values = random_words(machines, seed=54, num_programs=30, length=60), input_values(54)
     uniform = {register: array[register] if register % 2 else array for register, array in values.items()}
     filled = {register: np.full(NUM_POINTS, array) if np.ndim(array) == 0 else array for register, array in uniform.items()}
     np.testing.assert_array_equal(machines.store(words, uniform), machines.store(words, filled))
-
-
-def test_arrays_may_have_any_alignment(machines):
-    words, values = random_words(machines, seed=55, num_programs=5, length=60), input_values(55)
-    shifted = {}
-    for register, array in values.items():
-        shifted[register] = np.empty(NUM_POINTS + 8, np.uint32)[register + 1 : register + 1 + NUM_POINTS]
-        shifted[register][:] = array
-    np.testing.assert_array_equal(machines.store(words, shifted), machines.store(words, values))
-
-
-def test_missing_requests_are_zero(machines):
-    words = np.array([[word(WordType.INPUT, payload=2), RETURN, word(WordType.INPUT, payload=0)]], np.uint64)
-    values = input_values(56)
-    result = machines.store(words, values)[0]
-    np.testing.assert_array_equal(result[0], values[2])
-    assert not result[1:].any()
 
 
 def test_moved_bits_are_kept_and_computed_nans_are_canonical(real_machines):

@@ -327,36 +327,6 @@ def test_hashes_are_equal_exactly_where_expressions_are(programs):
         assert [found.index(one) for one in found] == [expected.index(one) for one in expected]
 
 
-@pytest.mark.parametrize(("prefix", "bits"), [("b64", 0x3F800000), ("b64", 0x80000000), ("s64", 0x80000000)])
-def test_hash_depends_on_how_a_constant_is_widened(prefix, bits):
-    types = ("f64", "u64", "s64")
-    instruction_set = SimpleNamespace(
-        stacks=[SimpleNamespace(name=of, literal_prefix=prefix, constant_type=of) for of in types],
-        arg_types=[],
-        instructions=[],
-        special_registers=[],
-    )
-    registers = [("a", 0), ("b", 1), ("c", 2)]
-    hashes = {}
-    for stack in range(len(types)):
-        lowered = Lowering(instruction_set, registers, [stack], limits()).lower(row([word(WordType.CONSTANT, stack, bits)]))
-        hashes[tuple(lowered.hash)] = stack
-    assert len(hashes) == len(types)
-
-
-def test_halves_of_the_hashes_of_many_programs_differ():
-    # 2^17 constants: a weak half of 64 bits would collide, a good one does with a chance of 2^-31.
-    some = lowering(requests=[5])
-    count = 1 << 17
-    rows = np.full((count, 2), word(WordType.RETURN), np.uint64)
-    rows[:, 0] = word(WordType.CONSTANT, F32) + (np.arange(count, dtype=np.uint64) << np.uint64(32))
-    hashes, _ = some.analyze(rows)
-    assert len(np.unique(hashes[:, 0])) == len(np.unique(hashes[:, 1])) == count
-    # Each bit is set in about half of them: 6 standard deviations of a fair coin.
-    bits = np.unpackbits(hashes.view(np.uint8), axis=1)
-    assert np.abs(bits.mean(axis=0) - 0.5).max() < 6 * 0.5 / count**0.5
-
-
 def test_many_values_are_numbered_while_their_table_grows_and_a_long_stub_is_whole():
     some = lowering(limits(max_nodes=20_000, execution_limit=20_000), requests=[5, 0])
     sub, fma = (word(WordType.PTX, payload=SET.instruction_index(name)) for name in ("sub_ftz_f32", "fma_rn_ftz_f32"))

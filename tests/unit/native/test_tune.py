@@ -10,7 +10,7 @@ from evo.instructions import shipped_instruction_set
 from evo.language.program import Language
 from evo.native.ptx_vm import VirtualMachine, levels
 from evo.native.stack_ptx import NodeKind
-from evo.native.tune import MAX_PARAMETERS, Tuner
+from evo.native.tune import Tuner
 
 SET = shipped_instruction_set("default")
 LANGUAGE = Language(SET, (("x", "f32"), ("y", "f32")), (("f", "f32"),))
@@ -173,15 +173,6 @@ def test_point_with_an_infinite_derivative_counts_without_it():
     words, outcomes = tuner(target, is_scaled=False, inputs=[x, x]).tune(encode("2.0 %x mul_ftz_f32 sqrt_approx_ftz_f32"))
     assert LANGUAGE.decode(int(words[0, 0])).startswith(("9.0", "8.9999"))
     assert outcomes["error_after"] < 1e-9
-
-
-def test_more_constants_than_the_most_are_left_as_they_are():
-    num_constants = MAX_PARAMETERS + 4
-    terms = " ".join(f"%x {i + 1}.5 add_ftz_f32 sin_approx_ftz_f32 {'add_ftz_f32' if i else ''}" for i in range(num_constants))
-    words = encode(terms)
-    tuned, outcomes = tuner(np.float32(RNG.normal(size=200)), iterations=3).tune(words)
-    assert outcomes["num_parameters"] == MAX_PARAMETERS
-    assert 0 < (tuned != words).sum() <= MAX_PARAMETERS
 
 
 def test_wrong_arrays_are_refused():

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import resource
-import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -67,14 +66,6 @@ def test_one_input_goes_to_a_file_unless_a_folder_is_named(folder, arguments, wr
     before = files()
     assert ptxinject(*arguments) == (0, [])
     assert files() - before == written
-
-
-def test_an_existing_file_is_replaced_and_bytes_that_are_not_utf8_are_kept(folder):
-    Path("out.cu").write_text("old")
-    Path("cuda/a.cu").write_bytes(b"// \xff\xfe latin\n" + GOOD.encode())
-    assert ptxinject("cuda/a.cu", "-o", "out.cu") == (0, [])
-    assert Path("out.cu").read_bytes() == b"// \xff\xfe latin\n" + process_cuda(GOOD).encode()
-    assert stat.S_IMODE(os.stat("out.cu").st_mode) == stat.S_IMODE(os.stat("cuda/a.cu").st_mode), "as any new file"
 
 
 def test_errors_of_all_files_have_line_and_column_and_nothing_is_written(folder):

@@ -149,8 +149,3 @@ def test_commands_write_headers_or_say_in_one_line_why_not(tmp_path):
         assert (code, len(message.splitlines())) == (2, 1)
         assert expected in message
     assert header.read_text() == render_types_header(TYPES[:1], "types.h"), "untouched by what failed"
-
-
-def test_help_has_whole_descriptions():
-    help_text = CliRunner().invoke(main, ["--help"]).stdout
-    assert "embed" in help_text and "..." not in help_text.partition("Commands:")[2]

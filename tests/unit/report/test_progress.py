@@ -149,9 +149,3 @@ def test_progress_is_shown_to_people_unless_it_is_asked_for(search, capsys):
         with progress.progress_of(search, shown=shown) as show:
             show(generation(1, 1100), 11.0)
         assert len(capsys.readouterr().out.splitlines()) == expected
-
-
-def test_a_zero_has_no_sign(search, capsys):
-    with progress.progress_of(search) as show:
-        show(generation(1, 1500, best=-0.00001), 12.0)
-    assert capsys.readouterr().out.endswith("  best 0.0000\n")

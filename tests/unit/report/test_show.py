@@ -12,8 +12,6 @@ from evo.cli import main
 from evo.errors import UserError
 from evo.language.batch import Batch
 from evo.language.program import parse_program
-from evo.native.vary import OPERATORS
-from evo.report.elites import OPERATOR_MEANINGS
 from evo.report.elites_csv import elites_csv
 from evo.report.show import describe_elite, describe_program, read_program
 from evo.run.run import Run
@@ -103,12 +101,6 @@ def test_a_program_is_read_with_its_comments(run, tmp_path):
             read_program(problem, given)
 
 
-@pytest.mark.parametrize("formula", ["1/x", "x/y"])
-def test_a_quotient_is_a_formula_and_no_path(run, formula):
-    problem = run(GRID, PLACES).search.problem
-    assert read_program(problem, formula).tolist() == read_program(problem, f"({formula})").tolist()
-
-
 def test_a_formula_may_use_instructions_that_the_config_does_not_breed_with(run, tmp_path):
     problem = run(GRID, PLACES).search.problem
     assert "tanh_approx_f32" not in problem.config.program.vocabulary.instructions
@@ -142,17 +134,6 @@ def test_elites_are_rows_of_csv_with_their_cells_in_a_grid(run):
     assert table[0]["expression"] == "v = 0.5"  # `drop` finds no number of values to drop
 
 
-def test_elites_of_other_archives_have_the_number_of_their_cell(run):
-    made = run(CVT, PLACES)
-    table = list(csv.DictReader(io.StringIO(elites_csv(made))))
-    assert [int(row["cell"]) for row in table] == made.search.elites().cell.tolist()
-
-
-def test_an_empty_archive_is_csv_without_rows(new_run):
-    [line] = elites_csv(new_run([])).splitlines()
-    assert line.startswith("cell_mean,cell_deviation,objective,")
-
-
 def test_csv_goes_to_standard_output_or_whole_to_a_file(finish, tmp_path):
     made, _ = Run.view(finish([6, 5], 3))
     folder = str(made.run_dir.path)
@@ -173,7 +154,3 @@ def test_show_shows_one_thing(options):
     result = CliRunner().invoke(main, ["show", "RUN", *options])
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
     assert all(option.partition("=")[0] in result.stderr for option in options) and result.stderr.endswith(": give one of them\n")
-
-
-def test_each_operator_is_explained():
-    assert set(OPERATOR_MEANINGS) == {*OPERATORS, "tidy", "combination", "own emitter"}

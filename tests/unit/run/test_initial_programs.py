@@ -170,9 +170,3 @@ def test_a_mistake_in_a_program_names_file_and_line_or_the_entry(small_config, t
     assert refusal(small_config, ["x", "p.txt"]).startswith(message.replace("FILE", str(tmp_path / "p.txt")))
     if text:
         assert refusal(small_config, ["x", text]).startswith(message.replace("FILE", "search.initial.programs.1"))
-
-
-def test_a_missing_file_is_said_to_be_missing(small_config):
-    assert refusal(small_config, ["seeds/p.txt"]).startswith(
-        "search.initial.programs.0: there is no file or folder 'seeds/p.txt', and it is not a formula: unknown name 'seeds'"
-    )

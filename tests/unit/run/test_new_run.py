@@ -61,12 +61,6 @@ def test_a_disk_without_room_or_locks_leaves_nothing(tmp_path, monkeypatch, func
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_in_the_place_of_the_folder_is_told(tmp_path):
-    (tmp_path / "small").touch()
-    with pytest.raises(UserError, match=r"small: cannot create the run folder: File exists$"):
-        start(tmp_path)
-
-
 def test_what_a_killed_start_left_goes_with_the_next_and_a_living_one_stays(tmp_path):
     code = f"""
 import os

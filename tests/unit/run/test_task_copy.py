@@ -111,12 +111,6 @@ def test_a_run_below_a_link_is_like_any_other(place, config):
     assert "task: task/problems\n" in text and "data/a.csv: task_files/a.csv\n" in text
 
 
-def test_an_empty_option_names_no_folder(place, monkeypatch):
-    monkeypatch.chdir(place / "problems")  # which an empty path would mean
-    options = {"data": [], "name": ""}
-    assert plan_copy(load_task(place / "problems", options), TaskSource(place / "problems", options)).options == {}
-
-
 def test_the_copy_is_laid_out_by_what_the_options_name(place):
     options = {"data": ["data/a.csv", "other/a.csv", "whole"], "name": "a.csv"}
     copy = plan_copy(load_task(place / "problems", options), TaskSource(place / "problems", options))

@@ -3,12 +3,10 @@
 from types import SimpleNamespace
 
 import numpy as np
-import pytest
 
 from evo.language.batch import Batch
-from evo.native.row_threads import RowThreads
 from evo.native.stack_ptx_words import WordType
-from evo.native.vary import OPERATORS, program_lengths
+from evo.native.vary import OPERATORS
 from evo.search.emitter import COMBINED, GIVEN, NUM_PARTNERS, RANDOM, Emitter, slots_of
 
 from .conftest import full_rows
@@ -93,18 +91,6 @@ def test_generations_in_turn_draw_parents_from_their_share_of_the_best_elites(ne
         assert set(parents[parents >= 0].tolist()) == set(by_objective[: int(np.ceil(share * len(elites)))].tolist())
 
 
-@pytest.mark.parametrize("num_immigrants", [0, 50])
-def test_offspring_are_the_same_with_any_number_of_threads(new_search, num_immigrants):
-    asked = []
-    for num_threads in (1, 2, 5):
-        search = new_search(generation=1, batch_size=1280, num_immigrants=num_immigrants, row_threads=RowThreads(num_threads))
-        fill(search)
-        asked.append((search.emitter.ask(), search.emitter.origin))
-    for words, origin in asked[1:]:
-        np.testing.assert_array_equal(words, asked[0][0])
-        assert_same_origin(origin, asked[0][1])
-
-
 def test_the_same_seed_generation_and_elites_give_the_same_offspring_whatever_came_before(new_search):
     search, fresh = new_search(), new_search(generation=3)
     fill(search)
@@ -113,19 +99,6 @@ def test_the_same_seed_generation_and_elites_give_the_same_offspring_whatever_ca
     fresh.archive.restore(search.archive.elites())
     np.testing.assert_array_equal(search.emitter.ask(), fresh.emitter.ask())
     assert_same_origin(search.emitter.origin, fresh.emitter.origin)
-
-
-def test_long_rows_lose_only_what_no_program_uses(new_search, variation):
-    search = new_search(generation=1, batch_size=100, num_immigrants=30, max_length=4096)
-    fill(search)
-    elites = search.archive.elites()
-    assert elites.solution.shape[1] == 4096
-    words = search.emitter.ask()
-    expected, rows, _ = variation.offspring(5, 1, 0, 70, elites.solution)
-    np.testing.assert_array_equal(full_rows(words, 4096)[:70], expected)
-    np.testing.assert_array_equal(full_rows(words, 4096)[70:], search.emitter.random_programs(30, generation=1, first_slot=70))
-    np.testing.assert_array_equal(search.emitter.origin.parents[:70, 0], elites.cell[rows[:, 0]])
-    assert words.shape[1] <= program_lengths(elites.solution).max() * 2 + 2
 
 
 def test_slots_keep_the_shares_of_the_weights_and_leave_none_out():

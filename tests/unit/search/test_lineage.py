@@ -60,20 +60,6 @@ def test_a_line_leads_back_to_a_random_program(make_search):
     assert max(lengths) > 3
 
 
-def test_lines_of_many_programs_read_the_records_once(make_search):
-    search = make_search()
-    search.run(15)
-    facts, read = search.lineage.records().facts, []
-
-    class Facts:
-        def __getitem__(self, name):
-            read.append(name)
-            return facts[name]
-
-    assert len(lines_of(Facts(), facts["number"])) == len(facts) > 50
-    assert sorted(read) == ["number", "parents"]
-
-
 def test_saved_parts_together_are_all_records(make_search):
     search = make_search()
     parts = []
@@ -133,10 +119,3 @@ def test_ancestors_of_elites_are_kept_before_others():
     # One record more than there is room for: of the 31 lonely ones only the last is an elite.
     kept = lineage.records().facts["number"].tolist()
     assert kept == [*range(chain), chain + lonely]
-
-
-def test_nothing_is_recorded_without_room(make_search):
-    search = make_search(0)
-    search.run(4)
-    assert len(search.lineage.records()) == 0
-    assert set(search.lineage.numbers(np.arange(search.archive.cells)).tolist()) == {NONE}

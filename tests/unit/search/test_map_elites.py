@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from evo.language.batch import Batch
-from evo.native.row_threads import RowThreads
 from evo.search.state import Counters
 
 from .conftest import SteppedSearch, WordEvaluator
@@ -91,21 +90,6 @@ def test_a_small_memory_costs_evaluations_but_changes_no_elite(new_search, langu
     small.run(10)
     assert small.counters.evaluations > large.counters.evaluations
     assert found_elites(small) == found_elites(large)
-
-
-@pytest.mark.parametrize("keeps", [False, True])
-def test_lowered_programs_reach_the_evaluator_if_they_are_kept(new_search, language, keeps):
-    class Looking(WordEvaluator):
-        def evaluate(self, batch):
-            assert (batch.lowered is not None) == keeps
-            for row, words in enumerate(batch.words if keeps else ()):
-                np.testing.assert_array_equal(batch.lowered.nodes(row), language.lowering.lower(words).nodes)
-            return super().evaluate(batch)
-
-    threads = RowThreads(2)
-    search = RecordedSearch(new_search(batch_size=600, row_threads=threads), language, evaluator=Looking(), keeps_lowered=keeps)
-    search.run(3)
-    assert found_elites(search) == plain_map_elites(search)
 
 
 def test_the_counters_count_what_happened(search):

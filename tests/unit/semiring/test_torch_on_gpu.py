@@ -79,54 +79,6 @@ def test_results_and_two_derivatives_are_those_of_the_cpu(name, request, monkeyp
         torch.testing.assert_close(found, each, rtol=2e-5, atol=2e-5)
 
 
-def test_distances_of_far_and_odd_rows_are_those_of_the_cpu(request, monkeypatch):
-    inf, nan = float("inf"), float("nan")
-    a = torch.tensor([[1e30, 1.0], [3e38, 3e38], [inf, inf], [nan, 1.0], [1e-30, 2e-30], [0.01, 0.0]])
-    b = torch.zeros(3, 2)
-    b[1], b[2, 0] = a[4], 5.0
-    cases = [("lp", {"p": p}) for p in (0.0, 0.1, 1.0, 2.0, 3.0, 20.0, inf)]
-    cases += [("l2", {}), ("matern_32", {"length": 1e30}), ("lp", {"p": torch.tensor(20.0)})]
-
-    def results():
-        found = []
-        for name, hyper in cases:
-            rows = [each.clone().requires_grad_() for each in (a, b)]
-            distances = getattr(zoo, name)(*rows, **hyper)
-            found += [distances, *torch.autograd.grad(distances.sum(), rows)]
-        return found
-
-    wanted = results()
-    request.getfixturevalue("on_gpu")
-    for found, each in zip(results(), wanted, strict=True):
-        torch.testing.assert_close(found, each, rtol=1e-4, atol=0, equal_nan=True)
-    # Code that may not wait for the device scales always.
-    on_device = torch_operator.on_device
-    monkeypatch.setattr(torch_operator, "on_device", lambda *given: on_device(*given, may_wait=False))
-    for found, each in zip(results(), wanted, strict=True):
-        torch.testing.assert_close(found, each, rtol=1e-4, atol=0, equal_nan=True)
-
-
-@pytest.mark.parametrize("name", ["l1", "squared_l2", "log_sum_exp"])
-def test_long_sums_are_added_in_the_order_of_the_cpu(name, request, monkeypatch):
-    monkeypatch.setattr(torch_operator, "_log_product", lambda *_: None)  # online
-    torch.manual_seed(4)
-    function = Semiring("a*1 + b", "log-sum-exp") if name == "log_sum_exp" else getattr(zoo, name)
-    tall = [torch.randn(2, 3, 1300), torch.randn(4, 1300)]
-    many, few = torch.randn(530, 2).requires_grad_(), torch.randn(20, 2).requires_grad_()
-
-    def results():  # derivatives for `few` are long sums
-        sums = function(many, few).sum() + function(few, many).sum()
-        return [function(*tall), *torch.autograd.grad(sums, (many, few))]
-
-    wanted = results()
-    request.getfixturevalue("on_gpu")
-    found = results()
-    tolerance = 1e-5 if name == "log_sum_exp" else 0
-    torch.testing.assert_close(found[0], wanted[0], rtol=tolerance, atol=0)
-    for one, other in zip(found[1:], wanted[1:], strict=True):  # added in another order
-        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-4)
-
-
 def test_forward_mode_is_that_of_the_cpu(request):
     a, b = torch.randn(3, 4), torch.randn(5, 4)
     rates = torch.randn_like(a)
@@ -138,14 +90,6 @@ def test_forward_mode_is_that_of_the_cpu(request):
     request.getfixturevalue("on_gpu")
     for found, each in zip(tangents(), wanted, strict=True):
         torch.testing.assert_close(found, each, rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_has_gradients_of_its_type(dtype, request):
-    wanted = derivatives("l1", dtype)
-    request.getfixturevalue("on_gpu")
-    for found, each in zip(derivatives("l1", dtype), wanted, strict=True):
-        torch.testing.assert_close(found, each)
 
 
 def test_numbers_become_arguments_of_the_kernel_and_have_gradients(request):

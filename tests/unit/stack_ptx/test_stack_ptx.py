@@ -84,19 +84,6 @@ def test_unknown_names_are_refused_with_the_known_ones():
         WORDS.registers(x="f33")
 
 
-@pytest.mark.parametrize("request_", ["w", I.add_u32, stack_ptx.Word(99 << 32 | 3)])
-def test_requests_are_registers(request_):
-    with pytest.raises(ValueError, match=r"^request "):
-        stack_ptx.Compiler(R, [request_])
-
-
-@pytest.mark.parametrize("value", [-1, 2**32, 1.0, True])
-def test_indices_are_32_bits(value):
-    for make in (WORDS.load, WORDS.routine, WORDS.meta_constant, lambda index: WORDS.store("f32", index)):
-        with pytest.raises(ValueError, match="use an integer from 0 to"):
-            make(value)
-
-
 # ---- modes and errors ----
 
 
@@ -173,28 +160,12 @@ def test_a_batch_gives_the_stubs_of_its_programs(seed, mode):
     assert stubs == compiler.compile_batch([[stack_ptx.Word(w) for w in row] for row in rows.tolist()])
 
 
-def test_empty_batches_and_programs():
-    compiler = stack_ptx.Compiler(R, ["z"])
-    assert compiler.compile_batch([]) == []
-    assert compiler.compile_batch(np.zeros((0, 5), np.uint64)) == []
-    assert compiler.compile_batch([[], [R.x]]) == ["{\n}", "{\nmov.f32 %z, %x;\n}"]
-    assert compiler.compile(np.zeros(0, np.uint64)) == "{\n}"
-
-
 @pytest.mark.parametrize("words", [np.zeros(3, np.int64), np.zeros((2, 3), np.uint64)])
 def test_arrays_of_another_form_are_refused(words):
     with pytest.raises(ValueError, match=r"^program: expected a 1-D array of uint64, got "):
         compile_one(words)
     with pytest.raises(ValueError, match=r"^words: expected uint64 of shape \(num_programs, max_length\), got "):
         stack_ptx.Compiler(R, []).compile_batch(np.zeros(3, np.uint64))
-
-
-def test_equal_values_are_merged_in_lenient_mode_or_on_request():
-    program = [R.x, I.neg_ftz_f32, R.x, I.neg_ftz_f32, I.add_ftz_f32]
-    assert compile_one(program).count("neg") == 2
-    assert compile_one(program, value_numbering=True).count("neg") == 1
-    assert compile_one(program, mode="lenient").count("neg") == 1
-    assert compile_one(program, mode="lenient", value_numbering=False).count("neg") == 2
 
 
 # ---- text ----

@@ -76,19 +76,6 @@ def test_a_shadow_falls_down_to_the_right():
     assert (picture[place(-1.4, 1.7)] == 255).all()  # far away there is none
 
 
-def test_mirror_images_are_symmetric_and_what_is_not_finite_is_no_picture():
-    mirrored = scored(lambda x, y: y, disc, lambda x, y: np.abs(x) - 0.2)
-    sloping = scored(lambda x, y: y - x, lambda x, y: disc(x - 0.5, y), lambda x, y: x + 0.5 * y)
-    assert mirrored.measures[0, 0] > 0.9 > 0.5 > sloping.measures[0, 0]
-    assert mirrored.objective[0] > 0
-    assert np.isnan(scored(lambda x, y: np.where(x > 1, np.inf, x), disc).objective[0])
-
-
-def test_a_picture_of_several_shapes_beats_a_single_colour():
-    composed = scored(lambda x, y: y, lambda x, y: disc(x - 0.3, y), lambda x, y: np.abs(x) - 0.4)
-    assert composed.objective[0] > 100 * scored().objective[0] >= 0
-
-
 @pytest.mark.parametrize(
     ("options", "reason"),
     [

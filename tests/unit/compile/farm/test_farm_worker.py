@@ -1,7 +1,7 @@
 """A worker over real sockets and with real processes: what it answers, and what it does if the run goes, errs or refuses."""
 
 import pytest
-from compile_cases import BAD, break_down, die, hang, programs, reject
+from compile_cases import BAD, die, hang, programs, reject
 from processes import LIMIT_S
 
 from evo.compile.farm import farm_worker, protocol
@@ -115,14 +115,6 @@ def test_a_run_that_sends_garbage_is_left_with_a_line(played_run, start_worker):
     played_run.socket.send_multipart([played_run.worker, b"garbage"])
     error = running.error()
     assert isinstance(error, UserError) and "is not of this worker's version: a header is not msgpack" in str(error)
-
-
-def test_a_defect_of_a_worker_is_its_own_and_not_hidden(played_run, start_worker, bad_request, monkeypatch):
-    monkeypatch.setattr(farm_worker, "compile_request", break_down)
-    running = start_worker(played_run.address)
-    played_run.takes()
-    played_run.sends(1, bad_request)
-    assert isinstance(running.error(), ZeroDivisionError)
 
 
 @pytest.mark.parametrize(

@@ -70,14 +70,6 @@ def test_each_worker_has_its_own_key_for_the_same_run(tmp_path):
     assert RunKeys(run).look() == dict(zip(publics, ["worker", "arm-1"], strict=True))
 
 
-def test_existing_keys_are_kept(tmp_path):
-    make_keys(tmp_path, "worker")
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    with pytest.raises(UserError, match="worker: exists; give another worker another name"):
-        make_keys(tmp_path, "worker")
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
-
-
 def test_keys_that_were_cut_off_are_made_anew(tmp_path, monkeypatch):
     """Cut off at each step in turn, as by a full disk, the next attempt makes good keys of the same name."""
     original = keys.write_atomically
@@ -96,13 +88,6 @@ def test_keys_that_were_cut_off_are_made_anew(tmp_path, monkeypatch):
         assert ours.look() == {zmq.curve_public(theirs.secret).decode(): "worker"}
         assert theirs.run == zmq.curve_public(ours.secret)
     assert num_steps == 4
-
-
-@pytest.mark.parametrize("name", ["run", "", "../x", "a/b", "-x", "x" * 64])
-def test_a_worker_has_a_name_that_is_a_file_name(tmp_path, name):
-    with pytest.raises(UserError, match="--name"):
-        make_keys(tmp_path, name)
-    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("content", [b"", b"short", b"x" * 41, b"\xff" * 40, b'"' * 40, b"#" * 40])

@@ -20,7 +20,7 @@ from evo.compile.farm import protocol, server, sockets
 from evo.compile.farm.keys import WorkerKeys, make_keys
 from evo.compile.farm.server import CompileFarm
 from evo.compile.request import Compiled, CompileFailure, compile_request, pack_programs
-from evo.errors import FailureKind, UserError
+from evo.errors import FailureKind
 
 from .conftest import Peer, hello, request_in
 
@@ -75,15 +75,6 @@ def test_garbage_is_refused_and_disturbs_nobody(open_farm, peer_of, request_of, 
     good.answers(good.hears("request"))  # the traitor's request
     assert result(future) == compile_request(request_of())
     assert caplog.records[0].message.startswith("farm: a worker at traitor? is refused: ")
-
-
-def test_there_is_an_end_to_lines_about_peers_that_are_refused(open_farm, peer_of, caplog):
-    peer = peer_of(open_farm())
-    for _ in range(sockets.MAX_REFUSALS + 20):
-        peer.socket.send(b"garbage")
-        peer.hears("refused")
-    assert len(caplog.records) == sockets.MAX_REFUSALS
-    assert caplog.records[-1].message.endswith("further refusals are not reported")
 
 
 @pytest.mark.parametrize("change", [{"nvPTXCompiler": "12.9.0"}, {"protocol": "2"}])
@@ -383,15 +374,6 @@ def test_whatever_workers_do_each_request_ends_once_with_its_own_answer(request_
 
 
 # ---- who may connect
-
-
-def test_an_address_that_cannot_be_listened_at_is_refused(open_farm, tmp_path):
-    farm = open_farm()
-    with pytest.raises(UserError, match=f"cannot listen at {farm.address}: Address already in use; another run may do so"):
-        CompileFarm(farm.address, num_local=0)
-    run, _ = make_keys(tmp_path, "worker")
-    with pytest.raises(UserError, match=r"cannot listen at tcp://192\.0\.2\.1:5711: .*; give the number of an address of this"):
-        CompileFarm("tcp://192.0.2.1:5711", run, num_local=0)
 
 
 @pytest.fixture

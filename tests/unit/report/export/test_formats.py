@@ -17,7 +17,7 @@ from evo.config import load_config
 from evo.errors import UserError
 from evo.language.formula import evaluate
 from evo.report.export import formats, sympy_text
-from evo.report.export.formats import FORMATS, export_elites
+from evo.report.export.formats import export_elites
 from evo.report.export.run_export import run_c, run_python
 from evo.report.pareto import describe_front, front_of
 from evo.report.recompute import predicted as predicted_by
@@ -57,17 +57,6 @@ def finished(tmp_path_factory):
 def run(request, finished):
     made, _ = Run.view(finished[request.param], ())
     return made
-
-
-def test_the_command_line_offers_the_formats_that_there_are():
-    assert tuple(FORMATS) == EXPORT_FORMATS
-
-
-@pytest.mark.parametrize("format_name", EXPORT_FORMATS)
-def test_the_best_elite_of_a_run_can_be_exported(finished, format_name):
-    for folder in finished.values():
-        [text] = export_elites(Run.view(folder)[0], format_name).texts.values()
-        assert len(text) > 10
 
 
 def test_an_export_is_written_to_a_file_or_into_a_folder(finished, fork_evo, tmp_path):
@@ -264,22 +253,6 @@ def test_exports_of_a_run_that_a_gpu_scored_may_differ_as_its_instructions_do(fi
                 export_elites(run, "python")
 
 
-def test_formulas_of_a_run_on_a_gpu_need_none(finished):
-    """They are computed in real numbers everywhere, so nothing has to be said of approximate instructions."""
-    run, _ = Run.view(finished["scaled"], ("evaluation.backend=cuda",))
-    shown = describe_elite(run, None) + describe_front(run)
-    assert "test_nmse" in shown and "approximate instructions" not in shown
-    assert not export_elites(run, "python").notes
-
-
-def test_reports_of_a_run_on_a_cluster_are_computed_here(finished, tmp_path):
-    folder = shutil.copytree(finished["scaled"], tmp_path / "run")
-    run, _ = Run.view(folder, ("evaluation.cluster={scheduler: 'tcp://127.0.0.1:9', wait_seconds: 1}",))
-    assert run.search.problem.config.evaluation.cluster
-    assert "test_nmse" in describe_elite(run, None) and "test_nmse" in describe_front(run)
-    assert export_elites(run, "python").texts
-
-
 @pytest.mark.parametrize("format_name", EXPORT_FORMATS)
 def test_an_export_that_disagrees_with_its_archive_is_an_error(new_run, format_name):
     false_run = new_run([("%x %x mul_ftz_f32", 0.9, (0.3809524, 0.31))])
@@ -315,15 +288,6 @@ def test_without_a_compiler_c_is_written_with_a_note(run, monkeypatch):
     export = export_elites(run, "c")
     assert export.notes == ["C not compiled: no cc, gcc or clang here; install one to have the export checked"]
     assert "void program(" in next(iter(export.texts.values()))
-
-
-@pytest.mark.parametrize("name", ["torch", "triton", "excel", "json"])
-def test_a_note_says_which_texts_are_not_run(run, name):
-    [note] = export_elites(run, name).notes
-    assert (
-        note.lower()
-        == f"{ {'torch': 'pytorch'}.get(name, name) }: the program was compared with the archive; the text itself is not run here"
-    )
 
 
 @pytest.mark.slow

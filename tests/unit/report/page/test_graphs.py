@@ -41,12 +41,6 @@ def test_curves_leave_out_what_is_not_known_and_fill_their_graph():
     assert curves([]) == []
 
 
-def test_long_runs_have_as_few_points_as_others():
-    [graph, *_] = curves([row(generation, 1.0) for generation in range(5000)])
-    assert graph["line"].count("L") == 399
-    assert (graph["line"].split("L")[0], graph["line"].split("L")[-1].split()[0]) == ("M0 500", "1000")
-
-
 def test_a_front_has_its_elites_the_marked_one_and_those_below(new_run, make_task):
     run = new_run(ELITES, {"task": str(make_task(LINE))})
     order = np.argsort(-run.search.elites().objective, kind="stable")

@@ -12,7 +12,6 @@ import pytest
 from processes import LIMIT_S, wait_until
 
 import evo.report.page.server
-from evo.errors import UserError
 from evo.report.page.server import PageServer
 from evo.run.run import LiveRun
 from evo.storage.files import write_atomically
@@ -104,9 +103,3 @@ def test_the_page_follows_the_checkpoints_and_outlives_a_damaged_one(new_run, mo
         server.stop()
         thread.join()
     assert len(warnings) == 1 and warnings[0].endswith("; the page stays as it was") and "cut short at 13 bytes" in warnings[0]
-
-
-def test_an_address_in_use_is_refused(server, finished):
-    port = urlsplit(server.url).port
-    with pytest.raises(UserError, match=f"--port {port}: cannot listen: "):
-        PageServer(finished, (), port, lambda _: None)

@@ -106,48 +106,6 @@ def image_of(figure) -> np.ndarray:
     return np.asarray(figure.axes[0].images[0].get_array())
 
 
-def color_at(figure, i: float, j: float) -> list[float]:
-    """The colour in the middle of a cell of the grid of 6 x 5."""
-    image = image_of(figure)
-    rows, columns = image.shape[:2]
-    return image[int((j + 0.5) / 5 * rows), int((i + 0.5) / 6 * columns)].tolist()
-
-
-LAST_CELL = (0.9, 1.9)
-
-
-@pytest.mark.parametrize(
-    ("objective", "shown", "extend"),
-    [
-        ([0.0, 0.2, 0.5, 0.9, 1.0], (0.0, 1.0), "neither"),
-        ([0.0, 0.2, 0.5, 0.9, 50.0], (0.0, 0.9), "max"),
-        ([-36.0, 0.2, 0.5, 0.9, 1.0], (0.2, 1.0), "min"),
-        ([0.0, 0.0, 0.0, 0.0, 1.0], (0.0, 1.0), "neither"),
-        ([2.0], (1.9, 2.1), "neither"),
-        ([3.0, 3.2, 3.5, 3.9, 4.0], (3.0, 4.0), "neither"),  # beyond the range of the measures
-    ],
-)
-def test_the_colour_bar_says_which_objectives_are_beyond_it(new_run, objective, shown, extend):
-    figure = charts.heatmap(new_run([(RED, value, (-0.9, 0.4 * (j + 0.5))) for j, value in enumerate(objective)]))
-    bar = figure.axes[-1]._colorbar
-    assert (bar.vmin, bar.vmax) == pytest.approx(shown)
-    assert bar.extend == extend
-    assert figure.axes[-1].get_ylabel() == "objective" + (extend != "neither") * ", 1 beyond these colours"
-
-
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of the sum of such objectives
-@pytest.mark.parametrize("objective", [(1e308, -1e308), (1e-310, 0.0), (1e308, 1e308)])
-def test_a_heat_map_of_enormous_or_tiny_objectives_is_drawn(new_run, objective):
-    run = new_run([(RED, value, place) for value, place in zip(objective, (LAST_CELL, (-0.9, 0.1)), strict=True)])
-    figure = charts.heatmap(run)
-    figure.draw_without_rendering()
-    ends = (0.5, 0.5) if objective[0] == objective[1] else (1.0, 0.0)
-    for cell, end in zip(((5, 4), (0, 0)), ends, strict=True):
-        assert color_at(figure, *cell) == pytest.approx(colormaps["viridis"](end), abs=0.01)
-    if objective[0] == 1e308:
-        assert figure.axes[-1].get_ylabel() == "objective / 1e+308"
-
-
 def test_a_heat_map_colours_the_cell_that_measures_fall_into_and_shows_its_edges(new_run):
     rng = np.random.default_rng(4)
     measures = rng.uniform((-1, 0), (1, 2), (12, 2))

@@ -1,7 +1,6 @@
 """evo.report.plot.film and frames: a film shows the right picture at the right time, in its colours, and fails in one line."""
 
 import sys
-import types
 
 import av
 import numpy as np
@@ -70,10 +69,6 @@ def test_a_film_has_the_frames_in_their_colours(tmp_path, suffix):
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
 
-def test_time_runs_from_0_to_just_below_1():
-    assert [*Frames.loop(types.SimpleNamespace(draw=lambda t: t), 5)] == [0.0, 0.2, 0.4, 0.6, 0.8]
-
-
 @pytest.mark.parametrize(("width", "height"), [(300, 300), (333, 150), (150, 333)])
 def test_tiles_make_the_picture_that_is_drawn_whole(glass, width, height):
     problem, words = glass
@@ -85,25 +80,6 @@ def test_tiles_make_the_picture_that_is_drawn_whole(glass, width, height):
     middle = frame[:, before : before + side] if width > height else frame[before : before + side]
     np.testing.assert_array_equal(middle, whole)
     assert len(np.unique(frame.reshape(-1, 3), axis=0)) > 1000, "the picture goes on beside its square"
-
-
-def test_a_task_without_windows_is_drawn_in_squares(glass):
-    problem, words = glass
-
-    class Square(type(problem.task)):
-        def picture_points(self, size, t):
-            return super().picture_points(size, t)
-
-    square = types.SimpleNamespace(task=Square(), config=problem.config, backend=problem.backend, draw=problem.draw)
-    with Frames(square, words, 64, 64) as frames:
-        np.testing.assert_array_equal(frames.draw(0.0), problem.draw(words[None], 64, 0.0)[0])
-    with pytest.raises(UserError, match="64x32: class Square draws square pictures only"):
-        Frames(square, words, 64, 32)
-
-
-def test_a_size_is_width_and_height_or_both_in_one():
-    assert parse_size("1920x1080") == (1920, 1080)
-    assert parse_size("512") == (512, 512)
 
 
 @pytest.mark.parametrize("text", ["1920x", "8x8", "20000x100", "-5x5"])

@@ -7,7 +7,6 @@ from PIL import Image
 
 from evo.errors import UserError
 from evo.report.plot import pictures
-from evo.report.plot.palette import Palette
 from evo.report.plot.pictures import BEST_SIZE, GALLERY_TILE_SIZE, GAP, THUMBNAIL_SIZE, TILE_SIZE
 from evo.report.plots import draw_plots, why_not_drawn
 
@@ -137,20 +136,6 @@ def test_the_animation_shows_elites_over_time(new_run):
         assert abs(tile(frame, 0, 1, TILE_SIZE) - COLORS[GREEN]).max() < 16
 
 
-def test_the_animation_shows_the_best_of_each_region_before_others():
-    rng = np.random.default_rng(3)
-    measures, objective = rng.uniform((-1, 0), (1, 2), (200, 2)), rng.random(200)
-    crowd = (measures[:, 0] < -0.4) & (measures[:, 1] < 0.6)
-    objective[crowd] += 1  # a region that is better than all others
-    chosen = pictures._best_of_regions(measures, objective, np.array([(-1.0, 1.0), (0.0, 2.0)]))
-    assert len(chosen) == len(set(chosen.tolist())) == 9
-    regions = {(int((a + 1) / 2 * 3), int(b / 2 * 3)) for a, b in measures[chosen]}
-    assert len(regions) == 9
-    for row in chosen:
-        same = (((measures - (-1, 0)) / 2 * 3).astype(int) == ((measures[row] - (-1, 0)) / 2 * 3).astype(int)).all(axis=1)
-        assert objective[row] == objective[same].max()
-
-
 def test_a_poster_has_equally_many_elites_behind_each_column_and_a_caption_below(new_run, monkeypatch):
     monkeypatch.setattr(pictures, "POSTER_SIZE", (350, 500))
     monkeypatch.setattr(pictures, "POSTER_MARGIN", 25)
@@ -180,18 +165,6 @@ def test_the_gallery_shows_the_first_random_programs_of_the_seed(new_run):
     for number, picture in enumerate(expected):
         shown = tile(frames[0], *divmod(number, 8), GALLERY_TILE_SIZE)
         assert abs(shown.mean(axis=(0, 1)) - picture.mean(axis=(0, 1))).max() < 12
-
-
-def test_gradients_of_an_animation_show_neither_noise_nor_flicker():
-    y, x = np.mgrid[0:176, 0:176] / 175
-    gradients = [np.stack([x, y, 0.5 + 0.5 * np.sin(6 * (x + y) + phase)], axis=-1) for phase in np.linspace(0, 1, 8)]
-    frames = [(255 * gradient).astype(np.uint8) for gradient in gradients]
-    palette = Palette(frames[::2])
-    shown = [np.asarray(palette(frame).convert("RGB")).astype(float) for frame in frames]
-    errors = [image - frame for image, frame in zip(shown, frames, strict=True)]
-    assert np.sqrt(np.mean(np.square(errors))) < 10, "with error diffusion and a palette of median cut it is 14"
-    assert abs(np.mean(errors)) < 0.25, "the pattern makes nothing brighter or darker"
-    assert palette(frames[0]).tobytes() == palette(frames[0]).tobytes()
 
 
 @pytest.mark.parametrize(
@@ -231,10 +204,3 @@ def test_plots_without_their_pictures_or_elites_are_left_out(new_run, make_task,
     assert why_not_drawn(empty, "best") == "the archive is empty"
     assert why_not_drawn(plain, "best").startswith("the task draws no pictures")
     assert why_not_drawn(plain, "heatmap") is None
-
-
-def test_plots_that_cannot_be_written_are_a_user_error(new_run):
-    run = new_run([(RED, 0.5, (0.0, 1.0))])
-    (run.run_dir.path / "plots").write_text("in the way")
-    with pytest.raises(UserError, match=r"/plots: cannot write"):
-        list(draw_plots(run, ["best"]))
