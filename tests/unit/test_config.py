@@ -249,14 +249,6 @@ def test_small_texts_that_stand_for_much_are_refused(text, reason):
         parse_yaml(text, "f")
 
 
-def test_aliases_and_merged_keys_go_on_working():
-    assert parse_yaml("a: &x {b: [1, 2]}\nc: {<<: *x, d: 2}\ne: *x", "f") == {
-        "a": {"b": [1, 2]},
-        "c": {"b": [1, 2], "d": 2},
-        "e": {"b": [1, 2]},
-    }
-
-
 @pytest.mark.parametrize(
     "override",
     [

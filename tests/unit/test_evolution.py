@@ -131,14 +131,6 @@ def test_without_a_vocabulary_instructions_fit_the_types_of_the_task():
         assert found.search.archive.cells == 1024
 
 
-def test_callbacks_see_each_generation_and_end_the_search():
-    seen = []
-    callbacks = [lambda g: seen.append(g.counters.generations), lambda g: g.counters.generations == 3]
-    found = evo.evolve(Square, archive=[20], generations=9, on_generation=callbacks)
-    assert seen == [1, 2, 3]
-    assert found.stop_reason == "on_generation" and len(found.history) == 3
-
-
 def interrupt(generation) -> None:
     """Presses Ctrl-C in the third generation."""
     if generation.counters.generations == 3:
@@ -175,20 +167,6 @@ def test_searches_leave_signals_alone_that_are_not_theirs():
         assert len(own[1].history) == 1
     finally:
         signal.signal(signal.SIGINT, previous)
-
-
-class Nothing(Square):
-    def score(self, outputs, programs):
-        return evo.Scores(np.full(len(programs.num_instructions), np.nan), programs.num_instructions[:, None])
-
-
-def test_an_empty_archive_has_tables_and_nothing_else():
-    found = evo.evolve(Nothing, generations=1)
-    assert len(found.archive) == 0 and "0 elites" in repr(found)
-    assert found._repr_png_() is None and found._repr_html_() == f"<p>{html.escape(repr(found))}</p>"
-    for ask in (lambda: found.best, found.program, found.front, found.plot, lambda: found.outputs({"x": X})):
-        with pytest.raises(evo.UserError, match="the archive is empty"):
-            ask()
 
 
 @pytest.mark.parametrize(

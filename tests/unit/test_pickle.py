@@ -83,13 +83,6 @@ def test_a_copy_is_of_the_same_class_and_does_the_same(kind, how):
         assert meaning(made) == meaning(example)
 
 
-@pytest.mark.parametrize("how", COPIES)
-def test_functions_that_make_words_are_copied_too(how):
-    for names, arguments in ((WORDS.meta, ("f32",)), (WORDS.constants, (3,))):
-        made = COPIES[how](names)
-        assert {name: made[name](*arguments) for name in made} == {name: names[name](*arguments) for name in names}
-
-
 def test_a_routine_and_the_programs_that_call_it_are_pickled_together():
     ast, program = pickle.loads(pickle.dumps((AST, [Register("x"), SQUARE])))
     assert ast.compile(program) == AST.compile([Register("x"), SQUARE])

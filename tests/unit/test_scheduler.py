@@ -114,17 +114,6 @@ def test_an_emitter_that_raises_is_named_with_its_line(own_emitter):
         evo.evolve(Scored, generations=2, **{**SETTINGS, "search": MIXED})
 
 
-def test_an_ask_that_bred_only_known_programs_runs_none():
-    tiny = {"batch_size": 4, "initial": {"num_programs": 400, "min_length": 1, "max_length": 1}}
-    scheduler = evo.Scheduler(Declared, vocabulary=[ADD], archive=[2], program={"max_length": 1}, search=tiny)
-    for _ in range(3):
-        programs = scheduler.ask()
-        outputs = programs.run({"x": X})["y"]
-        assert outputs.shape == (len(programs.num_instructions), len(X))
-        scheduler.tell(*scores(outputs, programs.num_instructions))
-    assert len(programs.num_instructions) == 0
-
-
 def test_scores_are_told_once_for_each_ask():
     scheduler = evo.Scheduler(Declared, **SETTINGS)
     with pytest.raises(evo.UserError, match=r"Scheduler\.tell: comes after ask"):

@@ -72,20 +72,6 @@ def kill_idle_workers(others: set[int], count: int) -> None:
         wait_until(lambda pid=pid: is_gone(pid))
 
 
-@pytest.mark.parametrize("count", [1, 2])
-def test_idle_workers_that_are_killed_are_replaced(count):
-    others = children_of(os.getpid())
-    with CompilePool(2) as pool:
-        assert pool.submit(abs, -1).result() == 1
-        for _ in range(3):
-            kill_idle_workers(others, count)
-            assert [future.result() for future in [pool.submit(abs, -i) for i in range(20)]] == list(range(20))
-        with pytest.raises(WorkerDied, match="exit code 3"):
-            pool.submit(os._exit, 3).result()
-        assert pool.submit(abs, -2).result() == 2
-    wait_until(lambda: all(is_gone(pid) for pid in children_of(os.getpid()) - others))
-
-
 def test_processes_that_never_start_are_one_line(monkeypatch):
     monkeypatch.setattr(process, "COMMAND", ("/bin/false",))
     with pytest.raises(UserError, match="compile processes ended 3 times"), CompilePool(1) as pool:

@@ -4,7 +4,6 @@ import pickle
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from compile_cases import program_text, programs
 
 from evo.compile.language import decode_language, encode_language
@@ -37,12 +36,6 @@ def test_words_after_a_return_are_not_sent_and_change_nothing(language):
     packed = pack_programs(words, np.zeros((2, 2), np.uint64))
     assert np.frombuffer(packed[1], "<u4").tolist() == [3, 5]
     assert np.frombuffer(packed[0], "<u8").tolist() == words[0, :3].tolist() + words[1, :5].tolist()
-
-
-@pytest.mark.parametrize(("start", "stop"), [(0, 1), (0, 5), (2, 4), (4, 5)])
-def test_a_subset_is_the_request_for_those_programs(language, start, stop):
-    texts = [program_text(i, i * 3 % 4) for i in range(5)]
-    assert request_for(language, texts).subset(start, stop) == request_for(language, texts[start:stop])
 
 
 def test_stubs_are_at_the_sites_in_the_order_of_the_programs(language):

@@ -122,14 +122,6 @@ def test_known_inputs_are_part_of_laws():
     np.testing.assert_allclose(model.simulate(states[0], times, force), states, atol=0.1)
 
 
-def test_a_state_that_is_recorded_seldom_has_a_law_too():
-    times = np.linspace(0.0, 20.0, 400)
-    states = with_noise(course(predator_and_prey, [10.0, 5.0], times), 0.01, 0)
-    states[np.arange(400) % 36 != 0, 1] = np.nan
-    slopes = polynomials().fit(times, states).predict([[4.0, 2.0], [8.0, 5.0]])
-    np.testing.assert_allclose(slopes, [predator_and_prey(0, x) for x in ([4.0, 2.0], [8.0, 5.0])], rtol=0.05)
-
-
 def test_a_break_in_the_recording_makes_only_its_own_integral_finer():
     times = np.linspace(0.0, 10.0, 101)
     with_break = np.append(times[:-1], 50.0)
@@ -145,13 +137,6 @@ def test_a_number_has_no_digits_that_the_samples_do_not_support():
     laws = (law_of("0.015313042096384663*x1", ["x0", "x1"]), ())
     fit = Fit(laws, np.array([[0.02**2]]), 0.0, np.ones(2), np.zeros((2, 1)))
     assert Refinement([record], 6).rounded(fit).laws[0][0][0] == 0.0153
-
-
-def test_a_state_that_is_zero_throughout_can_be_simulated():
-    times = np.linspace(0.0, 10.0, 200)
-    states = np.column_stack([course(oscillator, [1.0, 0.0], times), np.zeros(200)])
-    found = polynomials(degree=1).fit(times, states).simulate(states[0], times)
-    np.testing.assert_allclose(found, states, atol=1e-3)
 
 
 def test_constants_are_fitted_through_the_course_of_the_states():

@@ -8,10 +8,8 @@ from evo.dynamics.terms import (
     NoLaw,
     evaluate,
     numbers_of,
-    polynomial_terms,
     saturating,
     with_numbers,
-    with_simple_powers,
     written,
 )
 
@@ -64,19 +62,6 @@ def test_a_law_is_written_as_people_write_it():
 def test_a_formula_that_is_no_sum_of_terms_is_refused(formula):
     with pytest.raises(NoLaw):
         law_of(formula, ["x0", "x1"])
-
-
-def test_polynomial_terms_are_all_products_up_to_a_degree():
-    assert polynomial_terms(2, 2) == [(), ((0, 1.0),), ((1, 1.0),), ((0, 2.0),), ((0, 1.0), (1, 1.0)), ((1, 2.0),)]
-    assert len(polynomial_terms(3, 3)) == 20
-
-
-def test_powers_replace_logarithms_and_become_halves_where_they_are_near():
-    law = law_of("3*exp(0.49*log(x0) + 2*x1)", ["x0", "x1"])
-    assert law == ((3.0, ((("exp", ((2.0, ((1, 1.0),)),)), 1.0), (0, 0.49))),)
-    assert with_simple_powers(law) == ((3.0, ((("exp", ((2.0, ((1, 1.0),)),)), 1.0), (0, 0.5))),)
-    assert with_simple_powers(law_of("pow(x0, 0.01)*x1", ["x0", "x1"])) == law_of("x1", ["x0", "x1"])
-    assert with_simple_powers(law_of("pow(x0, 0.3)", ["x0"])) == law_of("pow(x0, 0.3)", ["x0"])
 
 
 @pytest.mark.parametrize(

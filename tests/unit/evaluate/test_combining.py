@@ -5,7 +5,7 @@ import pytest
 
 from evo.evaluate.combining import Combiner
 from evo.instructions import shipped_instruction_set
-from evo.language.program import Language, format_program, program_length
+from evo.language.program import Language, program_length
 from evo.native.ptx_vm import VirtualMachine
 from evo.native.tune import best_fits, sums_of_products
 from evo.task import Task
@@ -92,15 +92,6 @@ def test_the_partner_and_the_constant_are_those_of_least_squares():
     assert partner == np.argmin(errors) == 3
     variance = ((target - target.mean()) ** 2).sum()
     assert left(outputs(words), target) * variance == pytest.approx(min(errors), rel=1e-6)
-
-
-def test_programs_join_whatever_they_leave_on_the_stacks():
-    target = A * B + 3 * D
-    junk = "%c %a %b mul_ftz_f32"  # c stays below, and the partner's first word finds nothing to add
-    [(words, _)] = by_kind(target, [junk], ["add_ftz_f32 %d"])["sum"]
-    assert left(outputs(words), target) < 1e-11
-    text = format_program(LANGUAGE, np.array(words, np.uint64)).split()
-    assert text[:4] == ["%a", "%b", "mul_ftz_f32", "%d"] and text[5:] == ["mul_ftz_f32", "add_ftz_f32"]
 
 
 def test_only_allowed_functions_are_used_and_programs_fit():

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
-from scipy.interpolate import make_smoothing_spline
 
 import evo
 from evo.evaluate.loop_tuning import LoopTuner, _Derived
@@ -89,24 +88,6 @@ def test_pieces_find_the_constant_of_a_chaotic_map_from_noisy_data():
         tuned, _ = LoopTuner(language, task, iterations=12, max_points=10**6).tune(words)
         found.append(dict(zip(constants_of(words[0]), constants_of(tuned[0]), strict=True))[3.5])
     assert abs(found[1] - 3.7) < 0.01 < abs(found[0] - 3.7)
-
-
-def test_smooth_beginnings_of_pieces_find_constants_of_noisy_data():
-    errors = []
-    for is_smooth in (False, True):
-        task = pendulum("rk4", 480, pieces=12)
-        rng, times = np.random.default_rng(4), np.arange(1, 241) / 80
-        task._data = {name: values + rng.normal(scale=0.05, size=values.shape) for name, values in task._data.items()}
-        if is_smooth:
-            task._points = {
-                name: np.vstack([task._points[name] + np.zeros(6), make_smoothing_spline(times, values)(times[19:-1:20])])
-                for name, values in task._data.items()
-            }
-        language, words = problem(task, "force = 0 - 3*sin(x)")
-        tuned, _ = LoopTuner(language, task, iterations=20, max_points=10**6).tune(words)
-        found = dict(zip(constants_of(words[0]), constants_of(tuned[0]), strict=True))
-        errors.append(abs(found[3.0] - 4.0))
-    assert errors[1] < 0.02 < errors[0]
 
 
 def test_gradients_are_those_of_the_error():

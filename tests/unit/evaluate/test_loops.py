@@ -7,8 +7,6 @@ from scipy.integrate import solve_ivp
 
 import evo
 from evo.evaluate.chunks import ChunkScorer
-from evo.language.program import word
-from evo.native.stack_ptx_words import WordType
 from evo.tasks.folder import check_declarations
 from evo.tasks.sums import Regression
 
@@ -157,15 +155,6 @@ def test_wrong_pieces_are_named():
     task._targets["v"][7, 2] = np.nan
     with pytest.raises(evo.UserError, match="'v' is not finite at record 7, where a piece"):
         ChunkScorer(language_of(task), task)
-
-
-def test_a_program_reads_no_hidden_state():
-    rollout = evo.Rollout(steps=2, state={"x": "out", "hidden": "hidden + 1"})
-    task = RolloutTask(["x"], ["out"], rollout, {"x": np.zeros(2), "hidden": 5.0})
-    assert (records_of(task, "out = x + 1")["hidden"][0, :, 0] == [6.0, 7.0]).all()
-    words = np.array([[word(WordType.INPUT, payload=1), word(WordType.RETURN)]], np.uint64)  # the register behind the inputs
-    with pytest.raises(ValueError, match="INVALID_VALUE"):
-        ChunkScorer(language_of(task), task).run(words)
 
 
 def looped_law() -> RolloutTask:

@@ -57,24 +57,6 @@ def test_constants_become_those_of_the_target():
     assert 2 <= num_evaluations <= 9
 
 
-def test_points_with_more_weight_decide():
-    class Weighted(Line):
-        """At every fourth point another target, which hardly counts."""
-
-        def targets(self):
-            return {"y": np.where(np.arange(500) % 4, super().targets()["y"], np.float32(99.0))}
-
-        def weights(self):
-            return np.where(np.arange(500) % 4, 1.1, 1e-9)
-
-    for max_points in (None, 200):
-        tuner = ConstantTuner(SLOPES, Weighted(), iterations=8, linear_scale=False, max_points=max_points, num_threads=1)
-        words = tuner.tune(words_of("%x 1.0 mul_ftz_f32 0.5 add_ftz_f32"))[0]
-        tuner.close()
-        constants = [np.uint32(int(word) >> 32).view(np.float32) for word in words[0, [1, 3]]]
-        np.testing.assert_allclose(constants, [4, -3], rtol=1e-5)
-
-
 def test_of_many_points_the_multiples_of_the_golden_ratio_are_used():
     used = sorted(range(500), key=lambda i: i * (5**0.5 - 1) / 2 % 1)[:60]
     assert max(np.diff(sorted(used))) < 25  # spread over all of them

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from evo.instructions import shipped_instruction_set
 from evo.language.dag import Dag, Node, dag_of
 from evo.language.formula_text import infix
-from evo.language.program import Language, Limits, format_program, parse_program, program_length, word
+from evo.language.program import Language, format_program, parse_program, program_length, word
 from evo.native.stack_ptx import NodeKind
 from evo.native.stack_ptx_words import META_OPERATIONS, WordType
 
@@ -80,18 +80,6 @@ def test_a_program_that_is_longer_than_it_may_be_is_not_written():
         row = parse_program(ONE, "%x %y add_ftz_f32 sin_approx_ftz_f32", "text")
         check_native(ONE, row, made.words(ONE, max_length), max_length)
     assert made.words(ONE, 4) is not None
-
-
-def test_values_beyond_the_store_are_computed_again():
-    few = Language(SET, ONE.inputs, ONE.outputs, Limits(store_size=1))
-    text = "%x sin_approx_ftz_f32 store.f32:0 load:0 %y sub_ftz_f32 sin_approx_ftz_f32 dup.f32 load:0 add_ftz_f32 load:0"
-    text += " mul_ftz_f32 div_approx_ftz_f32"
-    made = graph(text, few)
-    words = made.words(few, 40)
-    assert words is not None
-    check_native(few, parse_program(few, text, "text"), words, 40)
-    hashes, _ = few.lowering.analyze(np.stack([words, parse_program(few, text, "text", 40)]))
-    assert hashes[0].tolist() == hashes[1].tolist()
 
 
 def formula(changed: Dag) -> str:

@@ -88,9 +88,3 @@ def test_each_form_is_the_same_function():
 )
 def test_forms_by_hand(text, expected):
     assert expected in shorter_forms(text)
-
-
-def test_only_instructions_that_are_allowed_are_used():
-    assert shorter_forms("(1/x)*(1/y)", [FUNCTIONS["mul"][0]]) == []
-    without = [name for name in NAMES if name != FUNCTIONS["sub"][0]]
-    assert shorter_forms("x*x*y - x*y*y", without) == ["f = x*y*(x + -1*y)"]

@@ -162,14 +162,6 @@ def test_a_chain_of_operations_never_leaves_the_accumulator():
     assert len(stores(steps)) == 3  # the outputs
 
 
-def test_slots_are_used_again():
-    text = "%x %y mul_ftz_f32 %x %y add_ftz_f32 sub_ftz_f32 abs_ftz_f32"
-    text += " %x %y mul_ftz_f32 %x 3.0 add_ftz_f32 min_ftz_f32 add_ftz_f32" * 4
-    results, [steps] = encode(parse_program(LANGUAGE, text, "test", 64)[None], num_slots=3)
-    assert results[0] == Encoded.OK
-    assert set(stores(steps)) <= {2, 3, 4, FIRST_OUTPUT, 61, 62}
-
-
 def test_what_a_kernel_cannot_run_is_told_and_takes_no_place():
     deep = "%x %y sub_ftz_f32 %x %y add_ftz_f32 %x %y mul_ftz_f32 min_ftz_f32 max_ftz_f32"
     texts = ["%x 1.0 add_ftz_f32", "%x sin_approx_ftz_f32", deep, "%y"]

@@ -6,12 +6,9 @@ import numpy as np
 import pytest
 
 from evo.instructions import shipped_instruction_set
-from evo.kernel.interpreter_cases import cases_of
 from evo.language.batch import Batch
 from evo.language.program import Language, Limits, parse_program
-from evo.native.device_code import DeviceEncoder
-from evo.native.program_features import ProgramFeatures
-from evo.native.ptx_vm import Targets, VirtualMachine
+from evo.native.ptx_vm import VirtualMachine
 from evo.native.row_threads import RowThreads
 
 LANGUAGE = Language(shipped_instruction_set("default"), (("x", "f32"), ("y", "f32")), (("z", "f32"),))
@@ -70,21 +67,6 @@ def test_programs_too_large_for_a_block_of_memory_are_kept_too():
     kept = many.lowering.lower_all(words)[2]
     assert kept.nodes(0)["kind"].size == len(many.lowering.lower(words[0]).nodes) > 1000
     np.testing.assert_array_equal(VirtualMachine(many.lowering).store(kept[1:], INPUTS)[0, 0], X)
-
-
-def test_sums_features_and_device_code_are_those_of_the_words():
-    kept, words = lowered(*TEXTS), programs(*TEXTS)
-    targets = Targets(Y[None])
-    np.testing.assert_array_equal(MACHINE.reduce(kept, INPUTS, targets), MACHINE.reduce(words, INPUTS, targets))
-    features = ProgramFeatures(MACHINE, INPUTS)
-    np.testing.assert_array_equal(features.describe(kept), features.describe(words))
-    encoder = DeviceEncoder(LANGUAGE.lowering, cases_of(LANGUAGE.instruction_set).numbers, [0, 1, 63], 2, 20)
-    codes = []
-    for each in (kept, words):
-        code, starts = np.zeros(500, np.uint32), np.zeros(5, np.uint32)
-        results = encoder.encode(each, np.array([3, 1, 0, 4, 2]), np.arange(0, 501, 100), code, starts, 60)
-        codes.append([*results, *code, *starts])
-    assert codes[0] == codes[1]
 
 
 def test_programs_of_another_language_are_refused():

@@ -115,13 +115,6 @@ def test_inputs_and_targets_of_any_size_are_held(size):
     np.testing.assert_allclose(model.predict(size * u), u[:, 0] ** 2 / size, rtol=1e-12)
 
 
-def test_ordinary_inputs_are_left_alone():
-    rng = np.random.default_rng(1)
-    columns = {"year": rng.uniform(1950, 2020, 99), "kelvin": rng.normal(290, 3, 99), "mass": 10.0 ** rng.uniform(-8, 8, 99)}
-    task = evo.RegressionTask(columns | {"same": np.full(99, 300.0)}, rng.normal(size=99))
-    assert task.input_scaling() == {}
-
-
 def test_columns_of_one_size_are_scaled_alike():
     rng = np.random.default_rng(1)
     day = rng.uniform(0.0, 86400.0, (3, 99))
@@ -233,13 +226,6 @@ def test_an_interrupt_ends_a_fit_with_what_it_has_found(interrupt):
         model = regressor(10**6).fit(X, np.sin(3.0 * X[:, 2]) + Y + X[:, 0])
     assert model.n_generations_ == 2 and model.interrupted_ and model.score(X, Y) > 0
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
-def test_an_interrupt_of_the_search_for_groups_ends_the_fit(interrupt):
-    target = np.sin(3.0 * X[:, 2]) + Y
-    with pytest.warns(UserWarning, match="interrupted"):
-        model = regressor(10**6).fit(X, target)
-    assert model.n_generations_ <= 1 and model.score(X, target) > 0.5
 
 
 def test_a_fit_shows_its_progress_and_saves_its_front_as_it_goes(monkeypatch, capsys, tmp_path):
@@ -388,14 +374,6 @@ def test_names_are_the_columns_own_in_texts_guesses_and_latex(names, texts, late
     assert model.latex() in ("2 {} {}".format(*latex), "2 {} {}".format(*latex[::-1]))
 
 
-@pytest.mark.parametrize("names", [["r1", "tid", "%"], ["t0", "r1_in", "r1"]])
-def test_any_name_will_do_for_a_feature(names):
-    frame = pd.DataFrame(X, columns=names)
-    model = regressor(100).fit(frame, Y)
-    np.testing.assert_allclose(model.predict(frame), Y, rtol=1e-5)
-    assert len(model.sympy().free_symbols) == 2
-
-
 def test_a_warm_start_goes_on_where_the_last_fit_ended():
     target = np.sin(3.0 * X[:, 2]) * np.exp(X[:, 0] * X[:, 1]) + np.cos(Y + X[:, 0])
     model = regressor(1000, warm_start=True).fit(X, target)
@@ -408,12 +386,6 @@ def test_a_warm_start_goes_on_where_the_last_fit_ended():
     assert model.equations_.loss.min() < before
     model.fit(X[:, :2], target)  # other features: a new beginning
     assert model.n_generations_ == clone(model).fit(X[:, :2], target).n_generations_
-
-
-def test_chunks_decide_nothing(fitted, monkeypatch):
-    whole = fitted.predict(X)
-    monkeypatch.setattr("evo.language.formula.CHUNK_POINTS", 7)
-    assert fitted.predict(X).tolist() == whole.tolist()
 
 
 @pytest.mark.parametrize(

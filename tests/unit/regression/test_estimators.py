@@ -130,17 +130,6 @@ def test_columns_of_text_and_without_a_name_are_left_out_with_a_warning_and_do_n
         model.predict(table.assign(on=True, mass=others["id"]))
 
 
-def test_as_many_features_are_searched_as_are_selected():
-    wide = np.random.default_rng(2).uniform(0.5, 2.0, (300, 12))
-    y = wide[:, 3] * wide[:, 8] ** 2
-    model = evo.SymbolicRegressor(select_k_features=2, **LIMITS).fit(wide, y)
-    np.testing.assert_allclose(model.predict(wide), y, rtol=1e-9)
-    assert all("x3" in text or "x8" in text for text in model.equations_.equation[1:])
-    assert model.n_features_in_ == 12
-    with pytest.raises(ValueError, match="select_k_features is 0, must be an integer from 1 on"):
-        evo.SymbolicRegressor(select_k_features=0).fit(wide, y)
-
-
 def test_rows_of_weight_0_do_not_count():
     weights = np.repeat([1.0, 0.0], 100)
     wide = np.c_[X[:, :2], 1e40 * X[:, 2]]
@@ -149,13 +138,6 @@ def test_rows_of_weight_0_do_not_count():
     assert "x0" in chosen.get_best().equation
     labels = np.where(weights > 0, X[:, 0] > 1.0, 2)
     assert list(evo.SymbolicClassifier(**LIMITS).fit(X, labels, weights).classes_) == [0, 1]
-
-
-def test_files_of_several_targets_lie_beside_each_other(tmp_path):
-    (tmp_path / "a.b").mkdir()
-    targets = pd.DataFrame({"p/q": X[:, 0] ** 2, "r": X[:, 1] + X[:, 2]})
-    evo.SymbolicRegressor(output=str(tmp_path / "a.b" / "front"), **FEW).fit(X, targets)
-    assert {path.name for path in tmp_path.rglob("*") if path.is_file()} == {"front_p_q", "front_r"}
 
 
 @pytest.mark.parametrize(

@@ -74,11 +74,6 @@ def test_a_law_of_exact_data_is_told_with_its_own_numbers_and_without_dust(found
     np.testing.assert_allclose(evaluate(form, [X, Y])[0], law, rtol=1e-13)
 
 
-def test_a_number_that_nothing_depends_on_but_that_stays_in_the_form_is_tried_once():
-    form, _ = displayed_form(formula("y*max(x, 0.001)"), [X, Y], X * Y)
-    np.testing.assert_allclose(evaluate(form, [X, Y])[0], X * Y, rtol=1e-13)
-
-
 def test_a_small_offset_that_the_data_have_stays():
     form, _ = displayed_form(formula("x*y", 1.2e-5, 3.0), [X, Y], 1.25e-5 + 3.0 * X * Y)
     assert infix(form) == "f = 1.25e-5 + 3*x*y\n"

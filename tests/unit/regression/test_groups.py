@@ -63,13 +63,6 @@ def test_there_are_no_groups_where_a_law_has_none(law):
     assert groups_of(inputs, law(**inputs)) is None
 
 
-def test_columns_that_do_not_vary_and_many_inputs_have_no_groups():
-    a, b = COLUMNS["a"], COLUMNS["b"]
-    assert groups_of({"a": a, "b": b, "c": np.ones_like(a)}, np.exp(a * b)) is None
-    many = {f"x{number}": RNG.uniform(1.0, 2.0, 300) for number in range(11)}
-    assert groups_of(many, many["x0"] * np.exp(many["x1"] / many["x2"])) is None
-
-
 @pytest.mark.parametrize("law", [barometer, gravity])
 def test_a_fit_finds_laws_of_many_inputs_by_their_groups(law):
     inputs = inputs_of(law)

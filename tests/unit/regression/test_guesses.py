@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 from evo import SymbolicRegressor
-from evo.regression.guesses import guesses, spread_rows
+from evo.regression.guesses import guesses
 
 RNG = np.random.default_rng(5)
 X0, X1, X2 = RNG.uniform(0.5, 9.0, (3, 200))
@@ -47,28 +47,6 @@ def test_a_plane_is_that_of_least_squares():
     expected = 1.0 - LinearRegression().fit(matrix, target).score(matrix, target)
     planes = [text for text in guesses(columns, target) if "exp2" not in text and "log2" not in text and "**" not in text]
     assert unexplained(planes[-1], columns, target) == pytest.approx(expected, rel=0.02)
-
-
-def test_rows_that_are_looked_at_are_spread_evenly():
-    assert [spread_rows(*each).tolist() for each in ((10, 4), (3, 8))] == [[0, 2, 5, 7], [0, 1, 2]]
-
-
-def test_a_wave_that_explains_little_is_no_guess():
-    target = np.sin(4.7 * SIGNED) + RNG.normal(size=200)
-    assert not any("sin" in text for text in guesses({"a": SIGNED, "b": X1}, target))
-
-
-def test_weights_choose_the_rows_that_count():
-    target = np.where(np.arange(200) < 100, X0**1.3, RNG.normal(size=200))
-    weights = np.where(np.arange(200) < 100, 2.0, 1e-12)
-    best = min(unexplained(text, {"x": X0[:100]}, target[:100]) for text in guesses({"x": X0}, target, weights))
-    assert best < 1e-9
-
-
-def test_a_target_that_changes_sign_has_neither_logarithm_nor_reciprocal():
-    texts = guesses({"x": SIGNED}, np.sin(SIGNED))
-    assert texts
-    assert not any(text.startswith(("exp2(", "1/")) for text in texts)
 
 
 @pytest.mark.parametrize(

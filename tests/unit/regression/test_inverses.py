@@ -63,11 +63,6 @@ def test_an_input_times_a_function_of_another_is_a_term_beside_others(law):
     assert unexplained(law) < 1e-12
 
 
-def test_inputs_without_a_law_and_of_any_sign_have_first_formulas_too():
-    x = np.linspace(-1.0, 1.0, 50)
-    assert all("log2(x)" not in text for text in inverses({"x": x, "same": np.ones(50)}, np.sin(9.0 * x)))
-
-
 @pytest.mark.parametrize(
     ("counts", "bits", "digits", "is_misfit", "expected"),
     [
@@ -128,27 +123,6 @@ def test_noise_in_proportion_is_told_from_noise_that_is_the_same_everywhere(trut
     assert (weights is not None) == expected
     if weights is not None:
         assert np.std(np.log(weights * truth(a) ** 2)) < 0.1
-
-
-def test_what_one_kind_of_noise_lacks_a_formula_for_does_not_count_as_the_other():
-    generator = np.random.default_rng([7, *b"relativistic sum"])
-    u, v = generator.uniform(0.0, 2.8, (2, 120))
-    y = (u + v) / (1.0 + u * v / 8.988)
-    assert proportional_weights({"u": u, "v": v}, y + 0.01 * y.std() * generator.standard_normal(120)) is None
-
-
-def test_first_formulas_whose_time_has_ended_are_the_best_of_the_first_targets():
-    u, v, w = RNG.uniform(0.5, 3.0, (3, 60))
-    columns, y = {"u": u, "v": v, "w": w}, u * np.exp(-v / w) + 0.1 * v
-    few, many = inverses(columns, y, until_s=0.0), inverses(columns, y)
-    assert 0 < len(few) < len(many) / 4
-
-
-def test_noise_stays_unknown_when_its_time_has_ended():
-    a = np.exp(RNG.uniform(0.0, 5.0, 200))
-    y = 3.4 * a**0.75 * (1.0 + 0.1 * RNG.normal(size=200))
-    assert proportional_weights({"a": a}, y) is not None
-    assert proportional_weights({"a": a}, y, until_s=0.0) is None
 
 
 @pytest.mark.parametrize("shape", [(1,), (63,), (200,), (130, 7), (64, 64)])

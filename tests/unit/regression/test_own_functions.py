@@ -56,12 +56,6 @@ def test_a_law_is_found_and_written_with_them_and_sympy_has_what_they_stand_for(
     np.testing.assert_allclose(model.predict(x), y, rtol=1e-9)
 
 
-def test_definitions_alone_come_beside_the_usual_functions():
-    x = np.random.default_rng(0).uniform(0.5, 2.0, (200, 2))
-    model = regressor({"d(x, y)": "sqrt(x*x + y*y)"}).fit(x, 2.0 * np.hypot(x[:, 0], x[:, 1]))
-    assert "d(x0, x1)" in model.get_best().equation and model.get_best().loss < 1e-20
-
-
 @pytest.mark.parametrize(
     ("head", "body", "message"),
     [
@@ -102,8 +96,3 @@ def test_a_printed_formula_is_read_as_the_same_one(text):
     printed = "; ".join([*(f"{name} = {part}" for name, _, part in lines.locals), *lines.outputs])
     points = list(np.random.default_rng(2).uniform(-2.0, 2.0, (3, 50)))
     np.testing.assert_allclose(evaluate(known(printed), points)[0], evaluate(formula, points)[0], rtol=1e-6, atol=1e-6)
-
-
-def test_guesses_say_what_functions_lack():
-    with pytest.raises(evo.UserError, match=r"^guesses\[0\]: 'sign\(x\)': `functions` has no sign$"):
-        programs_of(["sign(x)"], SPOKEN, {}, ["mul_ftz_f32"], 64, {})

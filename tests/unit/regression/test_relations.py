@@ -1,13 +1,10 @@
 """First formulas of exact data: each of these laws is one of them, to rounding, and noise has none."""
 
-import time
-
 import numpy as np
 import pytest
 
 from evo.regression.curves import curves
 from evo.regression.relations import relations
-from evo.regression.task import RegressionTask
 
 RNG = np.random.default_rng(7)
 COLUMNS = dict(zip("abcd", RNG.uniform(0.5, 5.0, (4, 60)), strict=True)) | {"s": RNG.uniform(-3.0, 3.0, 60)}
@@ -53,21 +50,3 @@ def test_noise_and_what_does_not_vary_have_none(first):
     assert first(columns, y * RNG.normal(1.0, 0.01, len(y))) == []
     assert first(columns, np.ones(len(y))) == []
     assert first({"a": np.ones(60)}, y) == []
-
-
-@pytest.mark.parametrize(("first", "power"), [(relations, 2.0), (curves, 0.7)])
-def test_rows_without_weight_do_not_count(first, power):
-    columns = {"a": COLUMNS["a"]}
-    weights = np.where(np.arange(60) % 3, 1.0, 1e-30)
-    y = np.where(weights == 1.0, 1.0 / (1.0 + columns["a"] ** power), RNG.uniform(size=60))
-    some = {"a": columns["a"][weights == 1.0]}
-    assert min(left(text, some, y[weights == 1.0]) for text in first(columns, y, weights)) < 1e-12
-
-
-def test_few_seconds_leave_kinds_of_first_formulas_out():
-    columns = {name: COLUMNS[name] for name in "ab"}
-    task = RegressionTask(columns, np.exp(-columns["a"] / columns["b"]))
-    everything = task.programs()
-    task.first_until_s = time.monotonic()
-    few = task.programs()
-    assert few == everything[: len(few)] and 0 < len(few) < len(everything)

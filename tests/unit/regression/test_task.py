@@ -90,11 +90,6 @@ def test_of_many_rows_with_many_inputs_a_part_is_searched_for_neighbours(monkeyp
     assert asked == [4096, 5000]
 
 
-def test_the_output_has_a_name_of_its_own():
-    assert list(evo.RegressionTask({"x": X}, TARGET).outputs) == ["f"]
-    assert list(evo.RegressionTask({"f": X, "f_out": Z}, TARGET).outputs) == ["f_out_out"]
-
-
 def test_what_a_search_shows_is_in_the_users_units():
     seconds = np.arange(60.0)
     task = evo.RegressionTask({"t": 1.7e9 + seconds}, np.sin(seconds / 7.0))
@@ -175,21 +170,6 @@ def test_digits_that_float32_does_not_resolve_are_not_claimed():
     assert true.tolist()[:2] == [12.0, 12.0]  # the sum is exact, by luck
     assert claimed[0] == 12.0 and claimed[1] < 5.0  # its mean is 4.6e5 deviations
     assert np.isnan(claimed[2])
-
-
-def test_a_box_is_in_the_users_units():
-    seconds = np.arange(60.0)
-    task = evo.RegressionTask({"t": 1.7e9 + seconds}, np.sin(seconds / 7.0), box={"t": (1.7e9, 1.7e9 + 500.0)})
-    assert task.points()["t"].tolist() == seconds.tolist()
-    assert 490.0 < task.check_points()["t"].max() <= 500.0
-
-
-def test_a_scale_of_many_bits_is_meant_if_the_data_are_that_exact():
-    x, meant = np.linspace(0.1, 2.0, 50), 3.0 / (20.0 * np.pi)
-    for error, is_meant in ((0.0, True), (1e-7, False)):
-        task = evo.RegressionTask({"x": x}, (meant + error) * x)
-        [(offset, scale)] = task.scaling({"f": x[None]}).values()
-        assert offset[0] == 0.0 and (scale[0] == pytest.approx(meant, rel=1e-15, abs=0.0)) == is_meant
 
 
 @pytest.mark.parametrize("seed", range(8))

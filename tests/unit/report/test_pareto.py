@@ -37,11 +37,6 @@ def test_the_front_holds_the_elites_than_which_none_is_simpler_and_as_good(make_
     assert front.positions == {"best": 3, "knee": 1, "shortest": 1} and front.default == 1
 
 
-def test_a_front_that_gains_most_at_its_end_has_its_knee_there(make_run):
-    programs = ((1.0, -9.0, "%x0"), (3.0, -8.5, "%x0 3.0 add_ftz_f32"), (5.0, -1.0, "%x0 4.0 add_ftz_f32"))
-    assert front_of(make_run(programs)).positions["knee"] == 2
-
-
 def test_an_elite_with_a_handicap_is_on_the_front_if_it_is_better_than_all_others_by_more():
     complexity, objective = np.array([1.0, 2, 3, 4, 5, 6, 7]), np.array([1.0, 3, 2, 5, 4, 6.5, 7])
     asked = []

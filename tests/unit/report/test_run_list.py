@@ -148,13 +148,6 @@ def test_a_damaged_run_is_a_row_with_its_reason_in_one_line_and_stops_nothing(ma
     assert text.count("\n") == 4 and reason in text.splitlines()[2]
 
 
-def test_a_last_line_that_is_being_written_does_not_count(make_run):
-    path = make_run(1, 3)
-    with (path / "metrics.jsonl").open("a") as file:
-        file.write('{"generations": 4, "eval')
-    assert (list_runs(path)[0].state, list_runs(path)[0].evaluations) == ("interrupted", 300)
-
-
 def test_the_list_as_json_and_as_a_table(make_run, tmp_path):
     path = make_run(1, 4)
     told = CliRunner().invoke(main, ["list", str(tmp_path / "runs"), "--json"])

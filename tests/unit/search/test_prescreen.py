@@ -104,16 +104,6 @@ def test_offspring_are_screened_but_for_the_first_generation(make):
         assert places == sorted(places)
 
 
-def test_exploration_alone_chooses_evenly_and_without_the_model(make):
-    for salt in (1, 2):
-        search = make(salt=salt, options=LearningOptions(prescreen=4, exploration=1.0, evaluation_cost=DEAR))
-        search.run(1)
-        assert search.prescreen.begin(search.archive, is_fresh=False) == 4
-        words, parents = search.emitter.random_programs(240, generation=9), np.full((240, 2), -1, np.int32)
-        chosen = search.prescreen.choose(words, np.ones(240, bool), parents, search.archive)
-        np.testing.assert_array_equal(np.flatnonzero(chosen), np.arange(0, 240, 4))
-
-
 @pytest.mark.parametrize(("pause", "salt"), [(6, 1), (19, 2)])
 def test_a_search_rebuilt_from_its_state_goes_on_as_if_nothing_had_happened(make, pause, salt):
     whole, first = (make(salt=salt, options=OPTIONS) for _ in range(2))

@@ -85,18 +85,6 @@ def test_the_archive_holds_tuned_programs_with_the_origin_of_the_untuned(new_sea
     assert found > 3
 
 
-def test_runs_and_tuned_programs_are_counted(new_search, language):
-    search = TunedSearch(new_search(), language, 0.3)
-    search.run(8)
-    counters = search.counters
-    num_new, num_tuned = (sum(map(len, search.batches[first::2])) for first in (0, 1))
-    assert counters.tuned == num_tuned > 0
-    assert counters.evaluations == num_new + num_tuned + RUNS * sum(map(len, search.tuner.given))
-    assert counters.duplicates == counters.offspring - num_new
-    rows = [row for batch in search.batches for row in batch]
-    assert counters.rejected == sum(objective_of(row) is None for row in rows)
-
-
 def test_programs_that_come_closest_to_elites_are_finished(new_search, language):
     """Of each cell's best: those of empty cells by their objective, then by what they lead or lack."""
     search = TunedSearch(new_search(), language, 0.0, num_finished=3)

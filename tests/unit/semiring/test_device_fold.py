@@ -70,11 +70,6 @@ def test_views_and_batches_are_read_where_they_are(gpu, emulated_gpu, monkeypatc
     assert emulated_gpu.num_calls("launch") == 3 * 4  # by the first axis, and two matrices at once
 
 
-def test_an_empty_k_gives_the_identity_and_an_empty_batch_nothing(gpu):
-    assert gpu.run(zoo.min_plus.fold, [rows(2, 1)[:, :0], rows(3, 1)[:, :0]])[0].tolist() == [[np.inf] * 3] * 2
-    assert gpu.run(zoo.l1.fold, [rows(0, 4), rows(3, 4)])[0].shape == (0, 3)
-
-
 def test_minimum_and_sum_treat_nan_as_on_the_cpu(gpu):
     a, b = np.float32([[np.nan, 1.0], [np.nan, np.nan]]), np.float32([[0.0, 2.0]])
     for fold in (zoo.min_plus.fold, zoo.l1.fold, zoo.log_sum_exp.whole):

@@ -43,41 +43,10 @@ def test_norms_of_any_order_and_size_are_those_of_float64(p, scale):
     np.testing.assert_allclose(exact, wanted, rtol=1e-13)
 
 
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("p", ORDERS)
-def test_odd_rows_have_the_norms_of_their_definition(p):
-    a = np.float32([[NAN, 1, 0], [NAN, INF, 0], [INF, 1, INF], [-INF, 0, 0], [0, 0, 0], [1e38, 2e-38, 1], [3e38, 3e38, 3e38]])
-    b = np.float32([[0, 0, 0], [0, 1, 0]])
-    d = a[:, None].astype(np.float64) - b
-    wanted = norm(d, p).astype(np.float32)
-    wanted[np.isnan(d).any(-1)] = NAN
-    found = zoo.lp(a, b, p=float(p))
-    np.testing.assert_allclose(found, wanted, rtol=2e-5)
-    if p == 2:
-        np.testing.assert_allclose(zoo.l2(a, b), wanted, rtol=1e-6)
-        for name, value in (("matern_12", 1), ("matern_32", 1 + 3**0.5), ("matern_52", 1 + 5**0.5 + 5 / 3)):
-            kernel = getattr(zoo, name)(np.float32([[2e30], [0], [INF], [NAN]]), np.zeros((1, 1), np.float32), length=2e30)
-            nu = {"matern_12": 1, "matern_32": 3, "matern_52": 5}[name]
-            np.testing.assert_allclose(kernel[:, 0], [value * math.exp(-(nu**0.5)), 1, 0, NAN], rtol=1e-6)
-
-
 @pytest.mark.parametrize("p", [-1.0, NAN, np.float32([1, -2])])
 def test_a_negative_order_is_refused(p):
     with pytest.raises(UserError, match=r"p is .*; expected 0 or more"):
         zoo.lp(np.zeros((2, 2, 3), np.float32), np.ones((2, 3), np.float32), p=p)
-
-
-@pytest.mark.parametrize("name", ["l2", "lp", "matern_12"])
-def test_the_nearest_among_far_rows_come_in_order(name):
-    a, b = np.zeros((1, 2), np.float32), np.float32([[0, 3], [1e30, 0], [NAN, 1], [INF, 0], [2e20, 1], [1e-30, 0]])
-    hyper = dict.fromkeys(getattr(zoo, name).hyper, 2.0) | ({"length": 1e25} if name == "matern_12" else {})
-    order = [3, 1, 4, 0, 5, 2]  # a NaN is the last both ways
-    far = getattr(zoo, name).nearest(a, b, 6, largest=name != "matern_12", **hyper).indices[0].tolist()
-    near = getattr(zoo, name).nearest(a, b, 6, largest=name == "matern_12", **hyper).indices[0].tolist()
-    if name == "matern_12":  # ties of 0 and of 1
-        assert far[:2] == [1, 3] and near[0] == 0 and far[-1] == near[-1] == 2
-    else:
-        assert far == order and near == [5, 0, 4, 1, 3, 2]
 
 
 def test_cosines_are_those_of_directions_whatever_the_length():

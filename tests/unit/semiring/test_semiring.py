@@ -142,14 +142,6 @@ def test_views_strides_batches_and_hyperparameters_of_a_batch():
     np.testing.assert_allclose(found, wanted, rtol=1e-5)
 
 
-def test_half_precision_is_read_exactly():
-    a = np.float16([[0, -0.0, 1, -2.5, 65504, 6e-8, 6.1e-5, np.inf, -np.inf]]).T
-    np.testing.assert_array_equal(zoo.max_plus(a, np.zeros((1, 1), np.float16)), a.astype(np.float32))
-    assert np.isnan(zoo.plus_times(np.float16([[np.nan]]), np.float16([[1]])))
-    a, b = rows(30, 20, dtype=np.float16), rows(40, 20, dtype=np.float16)
-    np.testing.assert_array_equal(zoo.l1(a, b), zoo.l1(a.astype(np.float32), b.astype(np.float32)))
-
-
 def test_a_program_may_be_stack_ptx_or_words():
     a, b = rows(5, 6), rows(7, 6)
     wanted = zoo.l1(a, b)

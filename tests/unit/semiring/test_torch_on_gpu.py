@@ -106,18 +106,6 @@ def test_numbers_become_arguments_of_the_kernel_and_have_gradients(request):
         torch.testing.assert_close(found, wanted)
 
 
-def test_the_nearest_are_found_without_the_matrix(on_gpu):
-    a, b = torch.randint(0, 4, (7, 3)).float(), torch.randint(0, 4, (30, 3)).float()
-    whole = (a[:, None] - b).abs().sum(-1).numpy()
-    given = torch_operator.as_tensors(("a", "b"), [a, b], None)
-    for is_largest in (False, True):
-        values, indices = torch_operator.nearest(zoo.l1, given, 6, 2, is_largest=is_largest)
-        order = np.argsort(-whole if is_largest else whole, -1, kind="stable")[:, :6]
-        np.testing.assert_array_equal(indices, order)
-        np.testing.assert_array_equal(values, np.take_along_axis(whole, order, -1))
-    assert len(on_gpu) == 8
-
-
 def test_float64_is_refused(on_gpu):
     with pytest.raises(UserError, match=r"b is of float64, which semirings compute on the CPU: pass b.float\(\)"):
         zoo.l1(torch.ones(2, 3), torch.ones(2, 3, dtype=torch.float64))

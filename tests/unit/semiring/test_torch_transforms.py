@@ -177,16 +177,6 @@ def test_transforms_of_what_has_no_gradient_say_so():
         func.jvp(lambda each: semiring(each, a), (a,), (a,))
 
 
-def test_the_nearest_under_transforms_have_no_tangents():
-    a, b = torch.randn(4, 3), torch.randn(6, 3)
-    wanted = zoo.l2.nearest(a, b, 2)
-    found = func.vmap(lambda row: zoo.l2.nearest(row[None], b, 2).indices[0])(a)
-    torch.testing.assert_close(found, wanted.indices)
-    values, rates = func.jvp(lambda each: zoo.l2.nearest(each, b, 2).values, (a,), (a,))
-    torch.testing.assert_close(values, wanted.values)
-    assert not rates.any()
-
-
 @pytest.mark.parametrize("name", ["plus_times", "cosine", "log_sum_exp", "l2", "gaussian"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
 def test_autocast_changes_no_bit_of_results_and_derivatives(name, dtype):

@@ -11,7 +11,6 @@ import pytest
 from evo.errors import UserError
 from evo.pictures import STATISTICS, Coloring, PictureStatistics
 from evo.task import Programs
-from evo.tasks.answers import point_arrays
 from evo.tasks.folder import load_task
 
 FOLDER = Path(__file__).parents[3] / "tasks" / "domain_coloring"
@@ -247,17 +246,6 @@ def test_measures_are_those_of_the_option_in_its_order():
 
 
 # Points and pictures
-
-
-def test_points_are_one_a_pixel_and_t_is_the_same_for_all(task):
-    points = task.points()
-    assert point_arrays(task, points, "points()")[1] == SIZE * SIZE
-    assert np.ndim(points["t"]) == 0 and points["t"] == 1.0
-    pixel = (HIGH - LOW) / SIZE
-    column = np.floor((points["x"] - LOW) / pixel).reshape(SIZE, SIZE)
-    row = np.floor((HIGH - points["y"]) / pixel).reshape(SIZE, SIZE)
-    np.testing.assert_array_equal(column, np.tile(np.arange(SIZE), (SIZE, 1)))
-    np.testing.assert_array_equal(row, np.tile(np.arange(SIZE)[:, None], (1, SIZE)))
 
 
 def test_animation_is_a_loop_that_begins_with_the_scored_time(task):

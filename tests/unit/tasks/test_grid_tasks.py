@@ -12,7 +12,6 @@ from evo.shipped import shipped
 from evo.tasks.folder import load_task
 
 AROUND = {"n": (1, 0), "e": (0, -1), "s": (-1, 0), "w": (0, 1)}  # how np.roll brings a neighbour here
-ONE = np.ones(1, np.int32)
 
 
 def task_of(name, **options):
@@ -71,12 +70,6 @@ def test_the_shipped_organism_grows_and_heals_wounds_that_it_has_not_known():
     grown, wounded, healed = alive[11], alive[12], alive[19]
     assert ((grown == (figure == "#")).mean(), (healed == (figure == "#")).mean()) > (0.96, 0.96)
     assert not wounded[:, :12].any() and wounded[:, 16:].any()
-
-
-def test_nothing_grows_without_a_seed():
-    task, scorer, words = program_of("morphogenesis", "heart")
-    empty = {name: np.full((32, 32), -16.0) for name in "axy"}
-    assert not (scorer.outputs(words, {**task.points(), **empty})["a"] > 0).any()
 
 
 def test_a_figure_is_a_file_of_lines(tmp_path):

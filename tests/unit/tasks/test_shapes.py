@@ -69,13 +69,6 @@ def test_what_is_higher_covers_what_is_lower():
     assert (picture[place(-1.4, 1.7)] == LOW).all()
 
 
-def test_a_shadow_falls_down_to_the_right():
-    picture = drawn(middle=disc, colours=WHITE)
-    beside = 1.04 / np.sqrt(2)
-    assert picture[place(beside, -beside)].mean() < 220 < 250 < picture[place(-beside, beside)].mean()
-    assert (picture[place(-1.4, 1.7)] == 255).all()  # far away there is none
-
-
 @pytest.mark.parametrize(
     ("options", "reason"),
     [

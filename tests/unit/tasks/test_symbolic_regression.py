@@ -322,11 +322,6 @@ def test_a_program_without_a_value_at_a_check_point_is_rejected(max_spread):
     assert found.status.tolist() == [Status.REJECTED, Status.OK]
 
 
-def test_a_report_tells_where_in_the_box_a_formula_is_undefined():
-    _, facts = evaluate(task_of(dataset="Keijzer-12"), "%x 2.7 add_ftz_f32 sqrt_approx_ftz_f32", "%x %y mul_ftz_f32")
-    assert facts["undefined"][0] == pytest.approx(0.3 / 6, abs=0.03) and facts["undefined"][1] == 0.0
-
-
 def test_check_points_lie_between_rows_unless_a_range_is_given(tmp_path):
     data = write(tmp_path / "t.csv", "a,b,y\n" + "".join(f"{i},{i * i},{i * i * i}\n" for i in range(1, 31)))
     points = task_of(data=data, target="y", test_share=0.0).check_points()
@@ -362,15 +357,6 @@ def test_laws_are_accepted(name, seed, tmp_path):
     data = write(tmp_path / "law.csv", "\n".join([header, *(",".join(f"{v:.9g}" for v in row) for row in rows)]) + "\n")
     found, _ = evaluate(task_of(data=data, target="y", test_share=0.0), text)
     assert found.status.tolist() == [Status.OK] and found.objective[0] > 10
-
-
-def test_a_prediction_that_is_not_finite_makes_the_test_error_infinite():
-    task = task_of(dataset="Koza-1")
-    [values] = task.report_points().values()
-    outputs = np.stack([values, np.where(np.arange(len(values)) == 500, np.nan, values)])
-    facts = task.report({"f": outputs})
-    assert np.isinf(facts["test_nmse"]).tolist() == [False, True]
-    assert facts["undefined"].tolist() == [0.0, 0.0]
 
 
 @pytest.mark.slow

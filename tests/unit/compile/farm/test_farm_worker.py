@@ -134,12 +134,6 @@ def test_a_worker_that_is_not_admitted_ends_with_the_reason(tmp_path, open_farm,
     assert isinstance(error, UserError) and reason in str(error)
 
 
-def test_a_worker_says_hello_as_soon_as_it_is_connected(played_run, start_worker, monkeypatch):
-    monkeypatch.setattr(farm_worker, "HELLO_S", 1e6)
-    start_worker(played_run.address)
-    played_run.takes()
-
-
 def test_a_worker_without_a_run_ends_and_one_that_has_had_one_waits_anew(played_run, start_worker):
     running = start_worker("tcp://127.0.0.1:1", idle_s=0.0)
     assert running.error() is None
@@ -156,14 +150,3 @@ def test_a_worker_finds_each_run_that_writes_its_address(tmp_path, open_farm, st
         farm = open_farm(server_file=file)
         assert farm.submit(compile_request, request_of()).result(LIMIT_S) == compile_request(request_of())
         farm.shutdown()
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [("[]", "is not an address"), ("\xff", "is not an address"), ("tcp://192.0.2.1:5", "192.0.2.1:5 is not on this machine")],
-)
-def test_a_server_file_of_something_else_is_refused(tmp_path, start_worker, content, message):
-    file = tmp_path / "server"
-    file.write_text(content)
-    with pytest.raises(UserError, match=message):
-        start_worker(file)

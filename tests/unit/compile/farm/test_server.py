@@ -234,16 +234,6 @@ def test_no_worker_is_to_blame_for_a_time_in_which_the_run_stood_still(open_farm
     assert farm.status() == {"workers": 1, "lost": 0}
 
 
-def test_a_farm_that_closes_without_waiting_fulfils_what_it_has_and_takes_no_more(open_farm, request_of):
-    farm = open_farm(num_local=1)
-    futures = [farm.submit(compile_request, request_of(1, i)) for i in range(5)]
-    farm.shutdown(wait=False)
-    with pytest.raises(RuntimeError, match="closed"):
-        farm.submit(compile_request, request_of())
-    assert [result(future) for future in futures] == [compile_request(request_of(1, i)) for i in range(5)]
-    farm.shutdown()
-
-
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_farm_that_breaks_gives_its_error_to_whoever_waits(open_farm, peer_of, request_of, monkeypatch):
     farm = open_farm()
@@ -456,31 +446,6 @@ def connect(farm: CompileFarm):
     while b"READY" not in received or b"ROUTER" not in received:
         received += connection.recv(4096)
     return connection
-
-
-def answer_to_frame(farm: CompileFarm, size: int) -> bytes:
-    """All that comes back for a message of one frame of zeros, until the answer `refused` or the connection's end."""
-    connection, received = connect(farm), b""
-    try:
-        connection.sendall(b"\x02" + struct.pack(">Q", size))
-        connection.sendall(bytes(size))
-        while b"refused" not in received and (more := connection.recv(4096)):
-            received += more
-    except ConnectionError:
-        pass
-    finally:
-        connection.close()
-    return received
-
-
-def test_a_frame_beyond_the_bound_ends_its_connection_before_it_is_read(open_farm, peer_of):
-    farm = open_farm()
-    assert b"wrong size" in answer_to_frame(farm, protocol.MAX_FRAME_BYTES)
-    assert b"refused" not in answer_to_frame(farm, protocol.MAX_FRAME_BYTES + (1 << 20))
-    connection = connect(farm)
-    connection.sendall(b"\x02" + struct.pack(">Q", 1 << 62))
-    peer_of(farm).joins()
-    connection.close()
 
 
 def has_ended(connection) -> bool:

@@ -147,17 +147,3 @@ def test_the_curves_show_the_metrics(new_run):
     for title, values in expected.items():
         np.testing.assert_array_equal(shown[title].get_xdata(), [10, 16])
         np.testing.assert_array_equal(shown[title].get_ydata(), values)
-
-
-def test_the_curves_of_several_emitters_show_how_each_succeeds(new_run):
-    run = new_run([])
-    row = {"qd_score": 1.0, "coverage": 0.25, "best_objective": 0.5, "duplicates": 0, "offspring": 10, "elapsed_s": 1.0}
-    counts = [{"initial": (10, 4, 0), "a": (0, 0, 0)}, {"initial": (10, 4, 0), "a": (20, 3, 5)}]
-    for number, emitters in enumerate(counts, 1):
-        named = {name: dict(zip(("evaluations", "new_cells", "improved"), each, strict=True)) for name, each in emitters.items()}
-        run.run_dir.append_metrics({"generations": number, "evaluations": 10 * number, "emitters": named, **row})
-    figure = charts.curves(run)
-    success, shares = figure.axes[4:]
-    assert [line.get_label() for line in success.lines] == ["initial", "a"]
-    np.testing.assert_allclose([line.get_ydata() for line in success.lines], [[0.4, 0.4], [0.0, 0.4]])
-    np.testing.assert_allclose([line.get_ydata() for line in shares.lines], [[1.0, 1 / 3], [0.0, 2 / 3]])

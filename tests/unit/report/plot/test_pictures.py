@@ -7,7 +7,7 @@ from PIL import Image
 
 from evo.errors import UserError
 from evo.report.plot import pictures
-from evo.report.plot.pictures import BEST_SIZE, GALLERY_TILE_SIZE, GAP, THUMBNAIL_SIZE, TILE_SIZE
+from evo.report.plot.pictures import BEST_SIZE, GALLERY_TILE_SIZE, GAP, TILE_SIZE
 from evo.report.plots import draw_plots, why_not_drawn
 
 from .conftest import BLUE, COLORS, GREEN, RED
@@ -64,22 +64,6 @@ def test_the_contact_sheet_has_each_elites_picture_in_its_cell(new_run):
         assert i < column.min() < column.max() < i + 1
         assert j < row.min() < row.max() < j + 1
         assert len(found) > 0.8 * (right - left) / 6 * (bottom - top) / 5, "it fills its cell"
-
-
-def test_without_a_grid_pictures_are_in_cell_order(new_run):
-    centroids = {"archive": {"type": "CVTArchive", "dims": None, "centroids": 4}}
-    run = new_run([], {"search": centroids})
-    order = [RED, BLUE, GREEN]
-    given = [
-        (text, 0.5, tuple(measures)) for text, measures in zip(order, run.search.archive.layout.centroids[[0, 1, 3]], strict=True)
-    ]
-    run = new_run(given, {"search": centroids})
-    pixels = pixels_of(pictures.contact_sheet(run))
-    side = 2 * (THUMBNAIL_SIZE + GAP) + GAP
-    assert pixels.shape == (side, side, 3)
-    for number, text in enumerate(order):
-        assert (tile(pixels, *divmod(number, 2), THUMBNAIL_SIZE) == COLORS[text]).all()
-    assert (tile(pixels, 1, 1, THUMBNAIL_SIZE) == BACKGROUND).all()
 
 
 def test_a_large_grid_has_a_sheet_of_bounded_size_that_says_what_it_leaves_out(new_run, drawn, monkeypatch):
