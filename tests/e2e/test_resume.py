@@ -10,7 +10,7 @@ import pytest
 
 from .conftest import ENDLESS, assert_same_state, num_rows, run_folders, state_of
 
-NUM_KILLS = 4
+NUM_KILLS = 3
 
 
 def damage(path: Path) -> None:
