@@ -1,6 +1,6 @@
 """Elites as PTX, CUDA, programs and formulas of other languages, each compared with the archive before it is written.
 
-Owns the formats and how each one is run here. Knows nothing of how programs become expressions, and of scores (`verify.py`).
+Owns the formats. Knows nothing of how programs become expressions, and of scores (`verify.py`).
 """
 
 import json
@@ -10,7 +10,6 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evo.compile.assembler import assembler_options, compiler_options
 from evo.compile.language import encode_language
@@ -29,14 +28,12 @@ from evo.language.source import c_source, cuda_source, python_source
 from evo.language.tensor_source import torch_source, triton_source
 from evo.native.stack_ptx import NodeKind
 from evo.report.elites import program_lines
-from evo.report.export import run_export
-from evo.report.export.sympy_text import latex_text, run_sympy, sympy_text
+from evo.report.export.sympy_text import latex_text, sympy_text
 from evo.report.export.verify import Elite, Verifier
 from evo.report.pareto import file_names, front_of, row_of_elite
 from evo.report.ptx_text import with_values
 from evo.report.recompute import is_real, problem_here
 from evo.run.run import Run
-from evo.task import DTYPES
 
 _OPT_LEVEL = 3
 _LARGEST_ANGLE = 2.0**27  # in Excel
@@ -103,33 +100,9 @@ def _export_cuda(job: Verifier, elite: Elite) -> str:
     except nvrtc.CompileError as error:
         raise UserError(f"cell {elite.name}: NVRTC rejects the CUDA export: {error}") from error
     if is_real(expression):
-        job.wanted(elite)
+        job.compare_formula(elite)
     job.own_scores(elite)
     return text
-
-
-_EXPORT_DTYPES = {**DTYPES, REAL: np.float64}
-
-
-def _run_c(job: Verifier, expression: Dag, text: str) -> list[NDArray[Any]] | None:
-    inputs = [array.astype(_EXPORT_DTYPES[kind]) for array, (_, kind) in zip(job.inputs, expression.inputs, strict=True)]
-    dtypes = [_EXPORT_DTYPES[kind] for _, kind in expression.outputs]
-    outputs = run_export.run_c(text, inputs, job.num_points, dtypes)
-    if outputs is None:
-        job.notes["C not compiled: no cc, gcc or clang here; install one to have the export checked"] = None
-    return outputs
-
-
-def _run_python(job: Verifier, _: Dag, text: str) -> list[NDArray[Any]]:
-    return run_export.run_python(text, job.inputs)
-
-
-def _run_sympy(job: Verifier, _: Dag, text: str) -> list[NDArray[Any]]:
-    return [*run_sympy(text, job.inputs, job.num_points)]
-
-
-def _run_latex(job: Verifier, expression: Dag, _: str) -> list[NDArray[Any]]:
-    return _run_sympy(job, expression, sympy_text(expression, ""))  # LaTeX is made from this
 
 
 def graph_of(expression: Dag) -> dict[str, Any]:
@@ -152,7 +125,7 @@ def graph_of(expression: Dag) -> dict[str, Any]:
     return {"inputs": dict(expression.inputs), "values": values, "outputs": outputs}
 
 
-def _check_cells(job: Verifier, expression: Dag, _: str) -> None:
+def _check_cells(job: Verifier, expression: Dag) -> None:
     """Raises UserError if a spreadsheet has an error in place of an output."""
     formula = expression if is_real(expression) else formula_of(expression, {}, {}, usual_names=False)
 
@@ -194,7 +167,6 @@ def _latex(job: Verifier, _elite: Elite, expression: Dag) -> str:
 
 
 _Write = Callable[[Verifier, Elite, Dag], str]
-_Run = Callable[[Verifier, Dag, str], list[NDArray[Any]] | None]
 
 
 def _headed(job: Verifier, elite: Elite, expression: Dag) -> tuple[Dag, str]:
@@ -202,23 +174,22 @@ def _headed(job: Verifier, elite: Elite, expression: Dag) -> tuple[Dag, str]:
     return expression, job.comment(elite)
 
 
-def _checked(name: str, write: _Write, run: _Run | None = None, *, is_exact: bool = True) -> Callable[[Verifier, Elite], str]:
-    """An export whose program is compared with the archive, and with it the text, if `run` runs that.
-
-    Args:
-        name: of the format.
-        is_exact: the format has the arithmetic of programs; otherwise that of real numbers.
+def _checked(write: _Write, *, is_exact: bool = True) -> Callable[[Verifier, Elite], str]:
+    """An export whose program is compared with the archive. is_exact: the format has the arithmetic of programs; otherwise that
+    of real numbers.
     """
 
     def export(job: Verifier, elite: Elite) -> str:
-        text = write(job, elite, elite.expression)
-        outputs = run(job, elite.expression, text) if run else None
-        job.verify(elite, outputs, name, is_exact=is_exact)
-        if run in (None, _check_cells):
-            job.notes[f"{name}: the program was compared with the archive; the text itself is not run here"] = None
-        return text if job.precision is None else write(job, elite, rounded(elite.expression, job.precision))
+        text = write(job, elite, elite.expression if job.precision is None else rounded(elite.expression, job.precision))
+        job.verify(elite, is_exact=is_exact)
+        return text
 
     return export
+
+
+def _excel(job: Verifier, elite: Elite, expression: Dag) -> str:
+    _check_cells(job, expression)
+    return excel_source(*_headed(job, elite, expression))
 
 
 @dataclass(frozen=True)
@@ -231,14 +202,14 @@ class _Format:
 FORMATS = {
     "ptx": _Format(".ptx", _export_ptx, needs_cpu=False),
     "cuda": _Format(".cu", _export_cuda, needs_cpu=False),
-    "c": _Format(".c", _checked("c", lambda *args: c_source(*_headed(*args)), _run_c)),
-    "python": _Format(".py", _checked("python", lambda *args: python_source(*_headed(*args)), _run_python)),
-    "torch": _Format(".py", _checked("PyTorch", lambda *args: torch_source(*_headed(*args)), is_exact=False)),
-    "triton": _Format(".py", _checked("Triton", lambda *args: triton_source(*_headed(*args)))),
-    "excel": _Format(".txt", _checked("Excel", lambda *args: excel_source(*_headed(*args)), _check_cells, is_exact=False)),
-    "sympy": _Format(".py", _checked("SymPy", lambda *args: sympy_text(*_headed(*args)), _run_sympy, is_exact=False)),
-    "latex": _Format(".tex", _checked("LaTeX", _latex, _run_latex, is_exact=False)),
-    "json": _Format(".json", _checked("json", _record)),
+    "c": _Format(".c", _checked(lambda *args: c_source(*_headed(*args)))),
+    "python": _Format(".py", _checked(lambda *args: python_source(*_headed(*args)))),
+    "torch": _Format(".py", _checked(lambda *args: torch_source(*_headed(*args)), is_exact=False)),
+    "triton": _Format(".py", _checked(lambda *args: triton_source(*_headed(*args)))),
+    "excel": _Format(".txt", _checked(_excel, is_exact=False)),
+    "sympy": _Format(".py", _checked(lambda *args: sympy_text(*_headed(*args)), is_exact=False)),
+    "latex": _Format(".tex", _checked(_latex, is_exact=False)),
+    "json": _Format(".json", _checked(_record)),
 }
 
 

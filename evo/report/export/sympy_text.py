@@ -1,20 +1,16 @@
-"""Programs for SymPy: as its source, as LaTeX, and run.
+"""Programs for SymPy: as its source, and as LaTeX.
 
-Owns the calls to SymPy, which is optional. SymPy computes in real numbers, and runs in float64: without rounding to float32,
-flushing or PTX's rules for NaN. Knows nothing of archives.
+Owns the calls to SymPy, which is optional. SymPy computes in real numbers: without rounding to float32, flushing or PTX's rules
+for NaN. Knows nothing of archives.
 """
 
 import ast
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
-from functools import reduce
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from evo.errors import UserError
 from evo.escape import docstring, greek_letter, identifier
@@ -113,62 +109,6 @@ def sympy_outputs(expression: Dag) -> list[Any]:
 def symbol_of(name: str) -> Any:
     """SymPy's symbol of a real input."""
     return _sympy().Symbol(name, real=True)
-
-
-def run_sympy(text: str, inputs: list[NDArray[Any]], num_points: int) -> list[NDArray[np.float64]]:
-    """The outputs of a module of `sympy_text` in float64. Local variables are computed one by one: a formula without them can be
-    far too long.
-    """
-    names, variables, outputs = _read(text)
-    values: dict[str, NDArray[Any]] = dict(zip(names, (array.astype(np.float64) for array in inputs), strict=True))
-
-    def computed(expression: Any) -> NDArray[np.float64]:
-        numbers = np.asarray(_numbers(expression, values))
-        if np.iscomplexobj(numbers):
-            numbers = np.where(numbers.imag == 0, numbers.real, np.nan)
-        return np.broadcast_to(numbers.astype(np.float64), num_points)  # conditions of different shapes cannot be combined
-
-    with np.errstate(all="ignore"):
-        for name, expression in variables.items():
-            values[name] = computed(expression)
-        return [computed(output) for output in outputs.values()]
-
-
-# Functions that compute the kinds of SymPy's expressions. A number beats NaN, as in PTX.
-_OPERATIONS: dict[str, Any] = {
-    "Add": np.add,
-    "And": np.logical_and,
-    "Max": np.fmax,
-    "Min": np.fmin,
-    "Mul": np.multiply,
-    "Or": np.logical_or,
-}
-_COMPUTED: dict[str, Callable[..., Any]] = {
-    name: lambda *parts, operation=operation: reduce(operation, parts) for name, operation in _OPERATIONS.items()
-}
-_COMPUTED |= {name: getattr(np, name) for name in ("cos", "cosh", "exp", "log", "sign", "sin", "sinh", "tan", "tanh")}
-_COMPUTED |= {"Abs": np.abs, "Not": np.logical_not, "Pow": np.power, "Equality": np.equal, "Unequality": np.not_equal}
-_COMPUTED |= {"StrictLessThan": np.less, "LessThan": np.less_equal, "StrictGreaterThan": np.greater}
-_COMPUTED |= {"GreaterThan": np.greater_equal, "ExprCondPair": lambda *pair: pair, "Piecewise": lambda *pairs: _first_of(pairs)}
-
-
-def _first_of(pairs: tuple[Any, ...]) -> Any:
-    chosen: Any = np.nan
-    for value, condition in reversed(pairs):
-        chosen = np.where(condition, value, chosen)
-    return chosen
-
-
-def _numbers(expression: Any, values: dict[str, NDArray[Any]]) -> Any:
-    """Evaluates an expression of SymPy with NumPy: `lambdify` would write Python and run it."""
-    if expression.is_Symbol:
-        return values[expression.name]
-    if not expression.args:
-        number = bool(expression) if expression.is_Boolean else complex(expression)
-        return number.real if isinstance(number, complex) and not number.imag else number
-    if expression.func.__name__ not in _COMPUTED:
-        raise UserError(f"SymPy writes this program with {expression.func.__name__}, which evo cannot check")
-    return _COMPUTED[expression.func.__name__](*(_numbers(part, values) for part in expression.args))
 
 
 def _read(text: str, *, is_whole: bool = False) -> tuple[list[str], dict[str, Any], dict[str, Any]]:

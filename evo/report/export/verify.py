@@ -24,7 +24,6 @@ from evo.language.dag import Dag, dag_of
 from evo.language.formula import formula_of, has_real_form
 from evo.language.formula_text import display_note, infix, rounded
 from evo.language.program import Language, word
-from evo.language.simple_numbers import F64_STEP
 from evo.native.stack_ptx_words import WordType
 from evo.report.check import SHARE, TOLERANCE
 from evo.report.elites import batch_of, cell_names, program_lines
@@ -39,8 +38,6 @@ from evo.task import DTYPES
 EXACT_TOLERANCE = 1e-9
 
 _NUM_SPREAD = 256  # points of a task that has none, a power of two
-
-_Values = tuple[list[NDArray[Any]], list[NDArray[Any]]]
 
 
 @dataclass(frozen=True)
@@ -96,7 +93,6 @@ class Verifier:
         self.problem: Problem = run.search.problem
         self.notes: dict[str, None] = {}
         self._note = note
-        self._wanted: tuple[tuple[str, bool], _Values | None] | None = None  # of the last elite, by its name and arithmetic
         instructions = {i.name for i in self.problem.language.instruction_set.instructions}
         self.unsupported = set(without_cpu_meaning(self.problem.language, sorted(instructions)))
 
@@ -189,47 +185,18 @@ class Verifier:
             yield [np.ascontiguousarray(column[start : start + point_set.num_points]) for column in columns]
             start += point_set.num_points
 
-    def verify(self, elite: Elite, outputs: list[NDArray[Any]] | None, name: str, *, is_exact: bool = True) -> None:
-        """Compares an elite's program with the archive, and the outputs of its export with the program's.
+    def verify(self, elite: Elite, *, is_exact: bool = True) -> None:
+        """Compares an elite's program with the archive, and with the formula of real numbers that an export has in its place.
 
         Args:
-            outputs: of the export at `inputs`; None: it cannot be run here.
-            name: of the format.
             is_exact: the format has the arithmetic of programs; otherwise that of real numbers.
 
         Raises:
-            UserError: the program does not score what the archive says, or the export does not give what the program gives.
+            UserError: the program does not score what the archive says, or the formula does not give what the program gives.
         """
-        wanted, what = self.wanted(elite, is_exact=is_exact), f"the {name} export"
-        if outputs is None:
-            return
-        if wanted:
-            self._compare_values(elite, what, outputs, *wanted)
-        elif not self._scores_outputs:
-            raise UserError(f"{what} computes integers as real numbers, which only a score at points could check")
-        else:  # integers as real numbers
-            self._compare(elite, what, self.score(elite, outputs), TOLERANCE)
-
-    def wanted(self, elite: Elite, *, is_exact: bool = True) -> _Values | None:
-        """Outputs and their tolerances for an export of an elite whose program has the archive's score; None: only scores can be
-        compared.
-        """
-        key = (elite.name, is_exact or is_real(elite.expression))
-        if self._wanted is None or self._wanted[0] != key:
-            self._compare_here(elite)
-            self._wanted = (key, self._values(elite, is_exact=is_exact))
-        return self._wanted[1]
-
-    def _values(self, elite: Elite, *, is_exact: bool) -> _Values | None:
-        if is_real(elite.expression):
-            self._compare_formula(elite)
-            return values_of(elite.expression, self.inputs, is_f32=False)
-        if is_exact:
-            return self._program_values(elite)
-        if not has_real_form(elite.program):
-            return None
-        self._compare_formula(elite)
-        return values_of(formula_of(elite.program, {}, {}), self._read, is_f32=False)
+        self._compare_here(elite)
+        if is_real(elite.expression) or (not is_exact and has_real_form(elite.program)):
+            self.compare_formula(elite)
 
     def own_scores(self, elite: Elite) -> None:
         """Compares the program itself: on a GPU if there is one, otherwise on the CPU if it can run it."""
@@ -269,52 +236,28 @@ class Verifier:
                     f"{what} has {name} {values[0]:.9g}, the archive {archived:.9g}; they may differ by {tolerance * scale:.3g}",
                 )
 
-    def _program_values(self, elite: Elite) -> tuple[list[NDArray[Any]], list[NDArray[Any]]]:
-        """The outputs of the program, scaled if they are, and how far an export of it may be from these."""
-        wanted, allowed = [], []
-        outputs = self.scorer.outputs(elite.batch.words, dict(zip(self.problem.task.inputs, self._read, strict=True)))
-        for name, [values] in outputs.items():
-            with np.errstate(all="ignore"):
-                offset, scale = elite.scaling.get(name, (0.0, 1.0))
-                scaled = scale * values.astype(np.float64)
-                wanted.append(offset + scaled)
-                allowed.append((name in elite.scaling) * F64_STEP * (abs(offset) + np.abs(scaled)))
-        return wanted, allowed
-
-    def _compare_formula(self, elite: Elite) -> None:
+    def compare_formula(self, elite: Elite) -> None:
         """Compares the program with the formula of real numbers that it stands for. Near poles nothing bounds their distance."""
-        unscaled, formula = replace(elite, scaling={}), formula_of(elite.program, {}, {}, usual_names=False)
+        formula = formula_of(elite.program, {}, {}, usual_names=False)
         values, allowed = values_of(formula, self._read, is_f32=True)
-        self._compare_values(
-            unscaled, "the formula in real numbers", [*values], self._program_values(unscaled)[0], allowed, SHARE
-        )
+        outputs = self.scorer.outputs(elite.batch.words, dict(zip(self.problem.task.inputs, self._read, strict=True)))
+        for (name, [wanted]), actual, most in zip(outputs.items(), values, allowed, strict=True):
+            with np.errstate(all="ignore"):
+                distance = np.abs(np.broadcast_to(actual, self.num_points) - wanted.astype(np.float64))
+            is_far = np.isfinite(wanted) & np.isfinite(most) & ~(distance <= most)
+            if is_far.mean() > 1.0 - SHARE:
+                worst = np.flatnonzero(is_far)[np.argmax(np.nan_to_num(distance[is_far], nan=np.inf))]
+                bound = np.broadcast_to(most, self.num_points)[worst]
+                raise self._disagreement(
+                    elite,
+                    f"the formula in real numbers gives another {name}, by {distance[worst]:.3g}; it may differ by {bound:.3g}",
+                )
         real = float(self.score(elite, [*values]).objective[0]) if self._scores_outputs else elite.objective
         if not real >= elite.objective - TOLERANCE * max(1.0, abs(elite.objective)):
             self.notes[
                 f"cell {elite.name}: its formula has objective {real:.6g} in real numbers, its program {elite.objective:.6g} in "
                 "float32"
             ] = None
-
-    def _compare_values(
-        self,
-        elite: Elite,
-        what: str,
-        actual: list[NDArray[Any]],
-        wanted: list[NDArray[Any]],
-        allowed: list[NDArray[Any]],
-        share: float = 1.0,
-    ) -> None:
-        """Raises UserError unless a share of the outputs is as near to the wanted ones as allowed."""
-        for i, (name, kind) in enumerate(elite.program.outputs):
-            values = actual[i] if actual[i].dtype == np.float64 else self._stored(actual[i], kind)
-            with np.errstate(all="ignore"):
-                distance = np.abs(np.broadcast_to(values, self.num_points).astype(np.float64) - wanted[i])
-            is_far = np.isfinite(wanted[i]) & np.isfinite(allowed[i]) & ~(distance <= allowed[i])
-            if is_far.mean() > 1.0 - share:
-                worst = np.flatnonzero(is_far)[np.argmax(np.nan_to_num(distance[is_far], nan=np.inf))]
-                raise self._disagreement(
-                    elite, f"{what} gives another {name}, by {distance[worst]:.3g}; it may differ by {allowed[i][worst]:.3g}"
-                )
 
     def _disagreement(self, elite: Elite, what: str) -> UserError:
         return UserError(f"cell {elite.name}: {what}; nothing was written", self.run.run_dir.path)

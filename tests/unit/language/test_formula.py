@@ -5,7 +5,7 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
-from run_exports import as_c, run_json, run_torch, run_triton
+from run_exports import as_c, run_c, run_json, run_python, run_sympy, run_torch, run_triton
 
 from evo.instructions import shipped_instruction_set
 from evo.language.dag import dag_of
@@ -17,8 +17,7 @@ from evo.language.source import c_source, cuda_source, python_source
 from evo.language.tensor_source import torch_source, triton_source
 from evo.native.ptx_vm import VirtualMachine
 from evo.report.export.formats import graph_of
-from evo.report.export.run_export import run_c, run_python
-from evo.report.export.sympy_text import latex_text, run_sympy, sympy_text
+from evo.report.export.sympy_text import latex_text, sympy_text
 
 SET = shipped_instruction_set("wide")
 LANGUAGE = Language(SET, (("x", "f32"), ("y", "f32")), (("f", "f32"),))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from run_exports import run_json, run_triton
+from run_exports import run_c, run_json, run_python, run_sympy, run_triton
 
 from evo.instructions import shipped_instruction_set
 from evo.language.dag import dag_of
@@ -18,8 +18,7 @@ from evo.language.tensor_source import triton_source
 from evo.native.ptx_vm import VirtualMachine
 from evo.native.stack_ptx_words import WordType
 from evo.report.export.formats import graph_of
-from evo.report.export.run_export import run_c, run_python
-from evo.report.export.sympy_text import latex_text, run_sympy, sympy_outputs, sympy_text
+from evo.report.export.sympy_text import latex_text, sympy_outputs, sympy_text
 
 SET = shipped_instruction_set("wide")
 LANGUAGE = Language(

@@ -9,15 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from run_exports import as_c, run_excel, run_json, run_torch, run_triton
+from run_exports import as_c, run_c, run_excel, run_json, run_python, run_torch, run_triton
 
 from evo.cli.export_verbs import EXPORT_FORMATS
 from evo.config import load_config
 from evo.errors import UserError
 from evo.language.formula import evaluate
-from evo.report.export import formats, sympy_text
 from evo.report.export.formats import export_elites
-from evo.report.export.run_export import run_c, run_python
 from evo.report.pareto import describe_front, front_of
 from evo.report.recompute import predicted as predicted_by
 from evo.report.recompute import whole_expression
@@ -153,35 +151,12 @@ def best_words(run) -> np.ndarray:
     return elites.solution[np.argmax(elites.objective)]
 
 
-WRONG_SUM = {"c": "_out = ", "python": "return (", "sympy": '"f": '}
-
-
-@pytest.mark.parametrize("format_name", WRONG_SUM)
-def test_an_export_that_predicts_something_else_is_an_error(scaled_run, monkeypatch, format_name):
-    writer, right = f"{format_name}_{'text' if format_name == 'sympy' else 'source'}", WRONG_SUM[format_name]
-    write = getattr(formats, writer)
-    monkeypatch.setattr(formats, writer, lambda *given: write(*given).replace(right, f"{right}1e-9 + "))
-    with pytest.raises(UserError, match=r"the \w+ export gives another f, by 1e-09; .*; nothing was written"):
-        export_elites(scaled_run, format_name)
-
-
 def test_a_formula_that_is_not_what_its_program_computes_is_an_error(scaled_run, monkeypatch):
     words = best_words(scaled_run)
     wrong = whole_expression(scaled_run.search.problem, words)  # scaled, where the program's own outputs are not
     monkeypatch.setattr("evo.report.export.verify.formula_of", lambda *_, **__: wrong)
     with pytest.raises(UserError, match=r"the formula in real numbers gives another f, by .*; nothing was written"):
         export_elites(scaled_run, "sympy")
-
-
-# ---- exports with one thing wrong
-
-RIGHT = "%x 0.4375187 mul_ftz_f32 %y 0.1875094 add_ftz_f32 sub_ftz_f32"
-MISTAKES = {
-    "c": [("c_source", "= sub_ftz_f32(", "= add_ftz_f32("), ("c_source", "0.1875094f", "0.1875095f")],
-    "python": [("python_source", "(sub_ftz_f32(", "(add_ftz_f32("), ("python_source", "(0.4375187)", "(0.4375188)")],
-    "sympy": [("sympy_text", "+ y - ", "+ y + "), ("sympy_text", "0.1875094'", "0.1875095'")],
-    "latex": [("sympy_text", "+ y - ", "+ y + "), ("sympy_text", "0.4375187'", "0.4375188'")],
-}
 
 
 def run_of(new_run, program, compute):
@@ -192,10 +167,6 @@ def run_of(new_run, program, compute):
     return new_run([(program, objective, (v.mean(), v.std()))])
 
 
-def right_run(new_run):
-    return run_of(new_run, RIGHT, lambda x, y: (y + np.float32(0.1875094)) - x * np.float32(0.4375187))
-
-
 @pytest.mark.parametrize("part", ["lg2_approx_ftz_f32 rcp_approx_ftz_f32", "-2000.0 add_ftz_f32 ex2_approx_ftz_f32"])
 def test_a_formula_that_a_sheet_cannot_compute_is_not_for_excel(new_run, part):
     """y + 1/log2(x - x) and y + exp2(x - x - 2000): LibreOffice has errors for both."""
@@ -203,23 +174,6 @@ def test_a_formula_that_a_sheet_cannot_compute_is_not_for_excel(new_run, part):
     assert export_elites(run, "python").texts
     with pytest.raises(UserError, match="excel: at a point of the task, a part of the formula is infinite"):
         export_elites(run, "excel")
-
-
-@pytest.mark.parametrize(("format_name", "mistake"), [(name, each) for name, pair in MISTAKES.items() for each in pair])
-def test_an_export_with_one_wrong_operator_or_digit_is_an_error(new_run, monkeypatch, format_name, mistake):
-    run, (writer, right, wrong) = right_run(new_run), mistake
-    assert export_elites(run, format_name).texts
-    for module in (formats, sympy_text):
-        if write := getattr(module, writer, None):
-
-            def mistaken(*given, write=write):
-                text = write(*given)
-                assert right in text
-                return text.replace(right, wrong)
-
-            monkeypatch.setattr(module, writer, mistaken)
-    with pytest.raises(UserError, match=r"cell \S+: the \w+ export gives another v, by .*; nothing was written"):
-        export_elites(run, format_name)
 
 
 # ---- the run's backend
@@ -264,11 +218,11 @@ def test_a_mistake_is_one_line_and_nothing_is_written(finished, fork_evo, tmp_pa
     assert done.stderr.count("\n") == 1 and message in done.stderr, done.stderr
 
 
-def test_without_sympy_its_formats_say_what_to_install(run, monkeypatch):
+def test_without_sympy_latex_says_what_to_install(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "sympy", None)
-    for format_name in ("sympy", "latex"):
-        with pytest.raises(UserError, match=r"need SymPy: pip install 'evo-ptx\[sympy\]'"):
-            export_elites(run, format_name)
+    assert export_elites(run, "sympy").texts
+    with pytest.raises(UserError, match=r"need SymPy: pip install 'evo-ptx\[sympy\]'"):
+        export_elites(run, "latex")
 
 
 @pytest.mark.slow

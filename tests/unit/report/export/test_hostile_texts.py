@@ -13,6 +13,7 @@ from importlib.util import find_spec
 import numpy as np
 import pandas as pd
 import pytest
+from run_exports import run_c, run_python, run_sympy
 
 from evo.approximation.certificate import Certificate, Error
 from evo.approximation.header import cuda_header
@@ -29,8 +30,7 @@ from evo.language.printer import Unsupported
 from evo.language.program import Language, parse_program
 from evo.language.source import c_source, cuda_source, python_source
 from evo.language.tensor_source import torch_source, triton_source
-from evo.report.export import run_export
-from evo.report.export.sympy_text import latex_text, run_sympy, sympy_text
+from evo.report.export.sympy_text import latex_text, sympy_text
 from evo.report.table import csv_text
 
 MARK = "evo-was-run"
@@ -106,11 +106,11 @@ def drive(instruction_set, comment: str, *, compiles: bool) -> None:
         expressions.append(formula_of(program, {}, {}))
         evaluate(expressions[-1], [X, Y])
     checks = {
-        python_source: lambda text: run_export.run_python(text, [X, Y]),
+        python_source: lambda text: run_python(text, [X, Y]),
         sympy_text: lambda text: run_sympy(text, [X, Y], 9),
         **dict.fromkeys((cuda_source, excel_source), lambda _: None),
         **dict.fromkeys((torch_source, triton_source), ast.parse),
-        c_source: lambda text: compiles and run_export.run_c(text, [X, Y], 9, [np.float32]),
+        c_source: lambda text: compiles and run_c(text, [X, Y], 9, [np.float32]),
     }
     for expression in expressions:
         for write, check in checks.items():
