@@ -97,9 +97,8 @@ class ClusterEvaluator:
     @cached_property
     def _workers(self) -> Workers:
         cluster = self._cluster
-        num_local = self._assignment.settings.threads if self._backend is CPU else 1
         with located("evaluation.cluster"):
-            workers = self._opened.enter_context(connect(cluster.scheduler, cluster.tls, cluster.wait_seconds, num_local))
+            workers = self._opened.enter_context(connect(cluster.scheduler, cluster.tls, cluster.wait_seconds))
         atexit.register(self._opened.close)  # while threads still run: an error may end the process without `close`
         return workers
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import logging
-import os
 import platform
 import time
 import weakref
@@ -32,7 +31,6 @@ from evo.workers.processes import WorkerDied
 if TYPE_CHECKING:
     from distributed import Client
 
-LOCAL = "local"
 INSTALL = "pip install 'evo-ptx[cluster]'"
 WAIT_S = 60.0
 CONNECT_S = 10.0
@@ -65,16 +63,13 @@ def address_of(client: Client) -> str:
 
 
 @contextmanager
-def connect(
-    scheduler: str, tls: TlsFiles | None = None, wait_s: float = WAIT_S, num_local: int | None = None
-) -> Iterator[Workers]:
+def connect(scheduler: str, tls: TlsFiles | None = None, wait_s: float = WAIT_S) -> Iterator[Workers]:
     """A connection to a scheduler, by the client that `address_of` knows if there is one.
 
     Args:
-        scheduler: its address, or `local`: one is started on this machine, with worker processes.
+        scheduler: its address.
         tls: for addresses that begin with `tls://`; None: what Dask's own config says.
         wait_s: longest wait for a first worker, or for another one after all were lost.
-        num_local: processes of a local cluster; None: one for each core that this process may use.
 
     Raises:
         UserError: Dask is not installed, or there is no connection.
@@ -97,34 +92,11 @@ def connect(
             try:
                 paths = {"tls_ca_file": tls.ca, "tls_client_cert": tls.cert, "tls_client_key": tls.key} if tls else None
                 security = Security(**paths, require_encryption=True) if paths else None
-                address = opened.enter_context(_local_cluster(num_local)) if scheduler == LOCAL else scheduler
-                client = opened.enter_context(Client(address, timeout=CONNECT_S, security=security, set_as_default=False))
+                client = opened.enter_context(Client(scheduler, timeout=CONNECT_S, security=security, set_as_default=False))
             except (OSError, ValueError, TypeError) as error:  # refused, timed out, not an address; or a TLS file is wrong
                 why = one_line(error) or type(error).__name__
                 raise UserError(f"no connection to the Dask scheduler: {why}", scheduler) from error
         yield Workers(client, scheduler, wait_s)
-
-
-def _local_cluster(num_workers: int | None) -> Any:
-    import dask
-    from distributed import LocalCluster
-
-    settings = {
-        "distributed.worker.profile.enabled": False,  # nobody reads it
-        # Deaths after which a call is tried again. Dask does not replace a worker that dies as soon as it is back, so more could
-        # wait in vain.
-        "distributed.scheduler.allowed-failures": 1,
-    }
-    with dask.config.set(settings):
-        return LocalCluster(
-            n_workers=num_workers or len(os.sched_getaffinity(0)),
-            threads_per_worker=1,
-            memory_limit=0,
-            dashboard_address=None,
-            scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},  # of its web server, which is always there
-            silence_logs=logging.CRITICAL,
-            preload=["evo.evaluate.dask_worker"],
-        )
 
 
 @dataclass(eq=False)
@@ -289,9 +261,8 @@ class Workers:
         for address, why in self._known.items():
             if why:
                 return UserError(f"no Dask worker can be used: {address}: {why}", self.scheduler)
-        start = "" if self.scheduler == LOCAL else f"; start some with: dask worker {self.scheduler}"
         lost = "all Dask workers are lost, and there was none" if self._known else "no Dask worker"
-        return UserError(f"{lost} for {self._wait_s:g} s{start}", self.scheduler)
+        return UserError(f"{lost} for {self._wait_s:g} s; start some with: dask worker {self.scheduler}", self.scheduler)
 
 
 def _ended(error: Exception | None, result: Any = None) -> Future[Any]:

@@ -9,7 +9,6 @@ import io
 import os
 import pickle
 import shutil
-import signal
 import tempfile
 import threading
 import time
@@ -143,12 +142,6 @@ def forget(run: str) -> None:
                 held.close()
 
     threading.Thread(target=free, daemon=True).start()  # the caller is the worker's event loop
-
-
-def dask_setup(_: object) -> None:
-    """Called by a local cluster's workers as they start. Only the run's process handles Ctrl-C."""
-    for number in (signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
 
 
 def _keep_memory() -> None:

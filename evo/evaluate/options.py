@@ -26,9 +26,8 @@ class TlsFiles(Options):
 class ClusterOptions(Options):
     """Dask workers that evaluate batches in place of this machine (docs/cluster.md).
 
-    `scheduler`: its address, or `local`, which starts worker processes on this machine, one for each of `evaluation.threads`; in
-    Python also a `distributed.Client`. `tls`: for an address that begins with `tls://`; null: Dask's own config decides.
-    `wait_seconds`: longest wait for a first worker, or for another one after all were lost.
+    `scheduler`: its address; in Python also a `distributed.Client`. `tls`: for an address that begins with `tls://`; null: Dask's
+    own config decides. `wait_seconds`: longest wait for a first worker, or for another one after all were lost.
     """
 
     scheduler: str
@@ -37,8 +36,8 @@ class ClusterOptions(Options):
 
     @model_validator(mode="after")
     def _is_address(self) -> Self:
-        if self.scheduler != "local" and not re.fullmatch(r"\w+://[^/\s]+:\d+|inproc://\S+", self.scheduler):
-            raise ValueError(f"scheduler {self.scheduler}: must be 'local' or an address such as tcp://10.0.0.1:8786")
+        if not re.fullmatch(r"\w+://[^/\s]+:\d+|inproc://\S+", self.scheduler):
+            raise ValueError(f"scheduler {self.scheduler}: must be an address such as tcp://10.0.0.1:8786")
         if self.tls and not self.scheduler.startswith("tls://"):
             raise ValueError(f"scheduler {self.scheduler}: 'tls' needs an address that begins with tls://")
         return self

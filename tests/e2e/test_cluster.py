@@ -1,15 +1,13 @@
 """Runs whose batches are evaluated by Dask workers: the archive of a local run, whatever happens to the workers."""
 
-import json
 import os
 import signal
-import subprocess
 import threading
 from pathlib import Path
 
 import pytest
 from distributed import LocalCluster
-from processes import LIMIT_S, wait_until
+from processes import LIMIT_S
 
 from evo.errors import UserError
 from evo.evaluate import dask_client
@@ -102,36 +100,6 @@ def blocked_workers(tmp_path: Path) -> set[int]:
     return {int(path.name.removeprefix("blocked-")) for path in tmp_path.glob("blocked-*")}
 
 
-def test_a_local_cluster_gives_the_archive_of_a_local_run(start_evo, config, assert_equals_whole_run, tmp_path):
-    """Also if the run is resumed on it."""
-    options = ("evaluation.cluster.scheduler=local", "evaluation.threads=2", "stop.generations=3")
-    process = start_evo("run", config, *(part for option in options for part in ("--set", option)))
-    assert process.wait() == 0, process.stderr
-    assert process.stderr == ""
-    run = only_run(tmp_path)
-    process = start_evo("resume", run, "--set", "stop.generations=6")
-    assert process.wait() == 0, process.stderr
-    environment = json.loads((run / "environment.json").read_text())
-    assert (environment["cluster"], environment["cluster_workers"]) == ("local", 2)
-    assert_equals_whole_run(run, config)
-
-
-def test_ctrl_c_saves_a_run_on_a_local_cluster(evo_command, config, tmp_path):
-    """The signal reaches the workers too, as from a terminal."""
-    options = ("evaluation.cluster.scheduler=local", "evaluation.threads=1")
-    command = [evo_command, "run", config, *(part for option in options for part in ("--set", option))]
-    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, process_group=0)
-    try:
-        wait_until(lambda: process.poll() is not None or (run_folders(tmp_path / "runs") and num_rows(only_run(tmp_path))))
-        os.killpg(process.pid, signal.SIGINT)
-        _, stderr = process.communicate(timeout=LIMIT_S)
-    finally:
-        process.kill()
-        process.wait()
-    assert process.returncode == 130
-    assert stderr == "evo: finishing this generation and saving; Ctrl-C again aborts\n"
-
-
 def start_and_block(start, config: Path, tmp_path: Path, *options: str) -> Process:
     """A run on a cluster that stands still in the middle of a batch, after a few generations."""
     process = start("run", config, *options)
@@ -196,8 +164,11 @@ def test_no_scheduler_and_no_worker_are_told_in_one_line(monkeypatch):
 
 @pytest.fixture(scope="module")
 def local_workers():
-    """Two of a local cluster."""
-    with connect("local", wait_s=LIMIT_S, num_local=1) as workers:
+    """One of a cluster of this machine."""
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=1, memory_limit=0, dashboard_address=None, silence_logs=50) as cluster,
+        connect(cluster.scheduler_address, wait_s=LIMIT_S) as workers,
+    ):
         workers.usable()
         yield workers
 

@@ -159,7 +159,7 @@ COMPILE = ["compile", "small.yaml", "--output", "out", "--set"]
         ),
         ([*COMPILE, "evaluation.farm={listen: 'tcp://127.0.0.1:1', keys: none}"], "none/secret.key: cannot read the key"),
         (
-            [*COMPILE, "evaluation.farm.listen=tcp://127.0.0.1:1", "--set", "evaluation.cluster.scheduler=local"],
+            [*COMPILE, "evaluation.farm.listen=tcp://127.0.0.1:1", "--set", "evaluation.cluster.scheduler=tcp://127.0.0.1:1"],
             "farm and cluster do not go together: the cluster's workers compile what they run",
         ),
         (

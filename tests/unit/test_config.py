@@ -161,11 +161,11 @@ def test_a_value_out_of_range_or_of_another_type_is_refused_by_key(minimal, over
         ("stop={}", "key 'stop': needs at least one of: generations, evaluations, seconds, objective"),
         (
             "evaluation.cluster={scheduler: host}",
-            "'evaluation.cluster': scheduler host: must be 'local' or an address such as tcp://10.0.0.1:8786",
+            "'evaluation.cluster': scheduler host: must be an address such as tcp://10.0.0.1:8786",
         ),
         (
-            "evaluation.cluster={scheduler: local, tls: {ca: a, cert: b, key: c}}",
-            "scheduler local: 'tls' needs an address that begins with tls://",
+            "evaluation.cluster={scheduler: 'tcp://127.0.0.1:1', tls: {ca: a, cert: b, key: c}}",
+            "scheduler tcp://127.0.0.1:1: 'tls' needs an address that begins with tls://",
         ),
         (
             "search.batch_size=100000;search.learning={prescreen: 64, evaluation_cost: 300}",

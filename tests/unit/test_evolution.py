@@ -172,7 +172,7 @@ def test_searches_leave_signals_alone_that_are_not_theirs():
 @pytest.mark.parametrize(
     ("task", "arguments", "message"),
     [
-        (Square, {"generations": 1, "evaluation": {"cluster": {"scheduler": "local"}}}, "evaluation.cluster: "),
+        (Square, {"generations": 1, "evaluation": {"cluster": {"scheduler": "tcp://127.0.0.1:1"}}}, "evaluation.cluster: "),
         (Square, {"generations": 1, "archive": [3], "search": {"archive": {}}}, "evolve: archive and search.archive"),
         (Square(), {"generations": 1, "task_options": {"a": 1}}, "evolve: task_options are for a class or a folder"),
         (Square, {"guesses": "x", "search": {"initial": {"programs": ["x"]}}}, "evolve: guesses and search.initial.programs are"),

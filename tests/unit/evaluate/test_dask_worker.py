@@ -67,7 +67,7 @@ def make_evaluator(source, language):
     def make(options: dict) -> ClusterEvaluator:
         task = load_task(source.folder, options)
         own = type(language)(language.instruction_set, tuple(task.inputs.items()), tuple(task.outputs.items()))
-        settings = EvaluationOptions.model_validate({"cluster": {"scheduler": "local"}, "executor": "threads"})
+        settings = EvaluationOptions.model_validate({"cluster": {"scheduler": "tcp://127.0.0.1:1"}, "executor": "threads"})
         digest = task_digest(source.folder, declared_files(task, source.folder))
         assignment = Assignment(own, task, ["add_ftz_f32"], settings, {}, replace(source, options=options))
         return ClusterEvaluator(assignment, CPU, digest)
