@@ -1,8 +1,8 @@
 """First formulas for a target by the argument of an outer function: a factor and a link undo the target.
 
 Owns the ways to undo the target - log y, exp y, 1/y, powers of y, of y itself, of y less a possible limit, or over inputs -
-and for each the one to three terms that explain what is left (sure independence screening). Errors are weighed so that they are
-those of y. Knows nothing of programs; the terms are those of `evo.regression.terms`.
+and for each the one to three terms that explain what is left (sure independence screening), or one term of each input. Errors
+are weighed so that they are those of y. Knows nothing of programs; the terms are those of `evo.regression.terms`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ MAX_ROWS, MAX_INPUTS = 64, 4  # that are looked at
 NUM_TARGETS = 20  # that pairs of terms are looked for, beside those of y itself
 NUM_FIRST, NUM_PAIRS = 24, 4  # first terms of these; pairs of a target that a third term joins
 NUM_REFINED, NUM_KEPT = 48, 96  # formulas with one, two and three terms whose constants are refined, each; that are handed over
+NUM_SEPARABLE, NUM_SWEEPS, NUM_LIKELY = 8, 4, 5  # sums of a term of each input; passes over their terms; choices for one
+CONSTANT = 3.0  # error of one of these that a constant is worth
 NUM_ALIKE, NUM_COMMON = 4, 3  # formulas of a target that are refined, with as many terms; links that most laws have
 CHUNK, STRIP = 64, 512  # targets that terms are compared with in one go; terms whose values a cache holds
 
@@ -100,7 +102,7 @@ def inverses(
         targets = [*_targets(inputs, y, weights, is_broad, 1.0 / float(np.abs(target).max()))]
         variance = np.average((y - np.average(y, weights=weights)) ** 2, weights=weights) * weights.sum()
         plain = {raised(name, power) for name in inputs for power in (-2.0, -1.0, 1.0, 2.0)}
-        formulas = sorted(_explained([*library(inputs, is_broad)], plain, targets, variance, until_s))
+        formulas = sorted(_explained([*library(inputs, is_broad)], inputs, plain, targets, variance, until_s))
     return [text for _, text in formulas[:NUM_KEPT]]
 
 
@@ -139,6 +141,8 @@ def _targets(inputs: dict[str, Row], y: Row, weights: Row, is_broad: bool, unit:
                 shares = weights * (factor / slope) ** 2
                 if np.isfinite(values).all() and np.isfinite(shares).all() and shares.sum() > 0.0:
                     yield _Target(link, text.replace("{}", link.text), values, shares, z is y and text == "{}")
+                    if z is y and text == "{}" and not link.is_power:  # small values of exact data tell as much as large ones
+                        yield _Target(link, link.text, values, np.full_like(y, shares.mean()), is_of_y=True)
     for name, x in inputs.items() if is_broad else ():
         rest = y - unit * x
         for link in (*(_LINKS[1:] if (rest > 0.0).all() else ()), *_log_links(rest, unit)):
@@ -165,10 +169,15 @@ def _log_links(y: Row, unit: float) -> tuple[_Link, ...]:
 
 
 def _explained(
-    terms: list[Term], plain_texts: Collection[str], targets: list[_Target], variance: float, until_s: float
+    terms: list[Term],
+    names: Collection[str],
+    plain_texts: Collection[str],
+    targets: list[_Target],
+    variance: float,
+    until_s: float,
 ) -> Iterator[tuple[float, str]]:
     """Yields formulas with their scores, lower is better: one term for each target; for the best targets two, and a third without
-    a constant. plain_texts: terms that may be the first of two, however little they explain alone.
+    a constant. names: of inputs. plain_texts: terms that may be the first of two, however little they explain alone.
     """
     rows = [(term, constant) for term in terms for constant in term.grid]
     if not targets:
@@ -187,7 +196,11 @@ def _explained(
     coarse_squares = coarse**2
     frees = np.flatnonzero([len(term.grid) == 1 for term, _ in rows])
     plain = [row for row, (term, _) in enumerate(rows) if term.text in plain_texts]
-    sums: list[dict[tuple[int, str], tuple[float, list[int]]]] = [{}, {}, {}]  # of one, two and three terms
+    inputs = {term: term.inputs(names) for term in terms}
+    groups = [np.flatnonzero([inputs[term] == [name] for term, _ in rows]) for name in names]
+    groups = [group for group in groups if len(group)]  # of inputs that are not the same everywhere
+    # Of one, two and three terms, and of one of each input.
+    sums: list[dict[tuple[int, str], tuple[float, list[int]]]] = [{}, {}, {}, {}]
     best: list[tuple[float, int, NDArray[np.intp]]] = []
     for start in range(0, len(targets), CHUNK):
         if best and time.monotonic() >= until_s:
@@ -236,6 +249,9 @@ def _explained(
             squares[strip], of_t[strip], along = np.einsum("ij,ij->i", part, part), part @ t, part @ first.T
             rest, left = of_t[strip, None] - along * (of_first / first_squares), squares[strip, None] - along**2 / first_squares
             gain[strip] = _gain(rest, left, LEAST_LEFT * squares[strip, None]) + of_first**2 / first_squares
+        if len(groups) > 2:
+            left_over, each = _of_each_group(groups, centred, t)
+            sums[3][index, ""] = left_over / float(t @ t), each
         free, pairs = centred[frees], list[tuple[float, str, list[int]]]()
         for flat in smallest(-gain, 2 * NUM_FIRST).tolist():
             pair = [int(order[flat % len(order)]), flat // len(order)]
@@ -259,11 +275,44 @@ def _explained(
             counts[index] = counts.get(index, 0) + 1
             if counts[index] > NUM_ALIKE:
                 continue
-            if (num := num + 1) > NUM_REFINED or (num > 1 and time.monotonic() >= until_s):
+            most = NUM_SEPARABLE if candidates is sums[3] else NUM_REFINED
+            if (num := num + 1) > most or (num > 1 and time.monotonic() >= until_s):
                 break
-            left_over, text = _refined(targets[index], [rows[row] for row in chosen])
+            choices = groups if candidates is sums[3] else []
+            left_over, text = _refined(targets[index], [rows[row] for row in chosen], partial(_likely, rows, values, choices))
             if np.isfinite(left_over):
                 yield np.log10(max(left_over / variance, EXACT)) + LETTER * len(text), text
+
+
+def _of_each_group(groups: list[NDArray[np.intp]], rows: Row, t: Row) -> tuple[float, list[int]]:
+    """The square that the best sum of a row of each group leaves of t, and these rows, by backfitting (Hastie and Tibshirani
+    1986).
+    """
+    chosen: dict[int, int] = {}
+    left = math.inf
+    for _ in range(NUM_SWEEPS):
+        before = dict(chosen)
+        while len(chosen) < len(groups):
+            left, row, k = min((*_best_row(groups[k], rows, t, chosen), k) for k in range(len(groups)) if k not in chosen)
+            chosen[k] = row
+        for k in range(len(groups)):
+            del chosen[k]
+            left, chosen[k] = _best_row(groups[k], rows, t, chosen)
+        if chosen == before:
+            break
+    return left, [chosen[k] for k in range(len(groups))]
+
+
+def _best_row(group: NDArray[np.intp], rows: Row, t: Row, others: dict[int, int]) -> tuple[float, int]:
+    basis = np.linalg.qr(rows[[*others.values()]].T)[0] if others else np.zeros((len(t), 0))
+    rest, gain = _gains(rows[group], t, basis)
+    return float(rest @ rest - gain.max()), int(group[gain.argmax()])
+
+
+def _gains(rows: Row, t: Row, basis: Row) -> tuple[Row, Row]:
+    """The rest of t beside an orthonormal basis, and the squares of it that rows explain, each by itself."""
+    squares, rest = (rows**2).sum(axis=1), t - basis @ (basis.T @ t)
+    return rest, _gain(rows @ rest, squares - ((rows @ basis) ** 2).sum(axis=1), LEAST_LEFT * squares)
 
 
 def _above(squares: NDArray[Any], least: Any) -> NDArray[Any]:
@@ -276,21 +325,45 @@ def _gain(products: NDArray[Any], left: NDArray[Any], least: NDArray[Any]) -> ND
     return np.asarray(products**2 / _above(left, least))
 
 
-def _refined(target: _Target, chosen: list[tuple[Term, float]]) -> tuple[float, str]:
-    """The weighted square that the best sum of terms leaves, and its formula, with the best constant near the given one."""
+def _likely(
+    rows: list[tuple[Term, float]], values: Row, groups: list[NDArray[np.intp]], position: int, root: Row, wanted: Row, basis: Row
+) -> list[tuple[Term, float]]:
+    """The rows of a group that explain most of what a basis leaves, one for each of a few terms."""
+    if not groups:
+        return []
+    first: dict[str, tuple[Term, float]] = {}
+    for row in groups[position][np.argsort(-_gains(values[groups[position]] * root, wanted, basis)[1], kind="stable")].tolist():
+        if first.setdefault(rows[row][0].text, rows[row]) is rows[row] and len(first) == NUM_LIKELY:
+            break
+    return [*first.values()]
+
+
+def _refined(
+    target: _Target, chosen: list[tuple[Term, float]], likely: Callable[..., list[tuple[Term, float]]]
+) -> tuple[float, str]:
+    """The weighted square that the best sum of terms leaves, and its formula, with the best constants near the given ones.
+
+    likely: as of `_likely`; terms that may take a term's place.
+    """
     root = np.sqrt(target.weights)
     wanted = target.values * root
     columns = [np.ones_like(root), *(term.values(number) for term, number in chosen)]
-    numbers = [number for _, number in chosen]
-    for position, (term, constant) in enumerate(chosen):
-        if len(term.grid) == 1:
-            continue
+    num_free = sum(len(term.grid) > 1 for term, _ in chosen)
+    near, chosen = chosen, list(chosen)
+    for position in [*range(len(chosen))] * (NUM_SWEEPS if num_free > 1 and len(chosen) > 2 else 1):
         rest = [column * root for number, column in enumerate(columns) if number != position + 1]
-        error = partial(_errors, term, root, np.linalg.qr(np.stack(rest, axis=1))[0], wanted)
-        at = term.grid.index(constant)
-        number = least(error, term.grid[max(at - 1, 0)], term.grid[min(at + 1, len(term.grid) - 1)])
-        numbers[position] = float(f"{number:.{DIGITS}g}")
-        columns[position + 1] = term.values(numbers[position])
+        basis, tried = np.linalg.qr(np.stack(rest, axis=1))[0], list[tuple[float, int, float]]()
+        options = likely(position, root, wanted, basis) or [near[position]]
+        for k, (term, constant) in enumerate(options):
+            error, at, number = partial(_errors, term, root, basis, wanted), term.grid.index(constant), constant
+            if len(term.grid) > 1:
+                number = least(error, term.grid[max(at - 1, 0)], term.grid[min(at + 1, len(term.grid) - 1)])
+                number = float(f"{number:.{DIGITS}g}")
+            left_over = float(error(np.array([number]))[0]) if len(options) > 1 else 0.0
+            tried.append((left_over * (CONSTANT if len(term.grid) > 1 else 1.0), k, number))
+        _, k, number = min(tried)
+        near[position], chosen[position] = options[k], (options[k][0], number)
+        columns[position + 1] = options[k][0].values(number)
     matrix = np.stack(columns, axis=1)
     if not np.isfinite(matrix).all():
         return np.inf, ""
@@ -303,8 +376,7 @@ def _refined(target: _Target, chosen: list[tuple[Term, float]]) -> tuple[float, 
     elif target.is_scaled:
         slopes[0] -= predicted.max()
     parts = [
-        f"{slope:.{DIGITS}g}*{term.text.format(repr(number))}"
-        for slope, (term, _), number in zip(slopes[1:], chosen, numbers, strict=True)
+        f"{slope:.{DIGITS}g}*{term.text.format(repr(number))}" for slope, (term, number) in zip(slopes[1:], chosen, strict=True)
     ]
     return left, target.text.format(" + ".join([f"{slopes[0]:.{DIGITS}g}", *parts]))
 
@@ -314,7 +386,7 @@ def _errors(term: Term, root: Row, basis: Row, wanted: Row, constants: Row) -> R
 
     root, wanted: the roots of the weights, and the target times these.
     """
-    values = term.values(constants[:, None]) * root
+    values = np.atleast_2d(term.values(constants[:, None])) * root
     values = values - (values @ basis) @ basis.T
     left = wanted - basis @ (basis.T @ wanted)
     slopes = (values @ left) / (values**2).sum(axis=1)

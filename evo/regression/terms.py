@@ -6,7 +6,8 @@ Owns that library. Knows nothing of targets and programs.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -27,6 +28,7 @@ POWERS = (-3.0, -2.0, -1.5, -1.0, -0.5, 0.5, 1.0, 1.5, 2.0, 3.0)
 _EXPONENTS = np.arange(1, 33) / 8.0  # of powers
 _RATES = np.exp2(np.linspace(-1.0, 5.0, 13))
 _THRESHOLDS = np.linspace(0.05, 0.95, 19)  # of an input's range, from its lower end
+_CENTRES = np.linspace(1.1, -0.1, 13)  # of a parabola, of an input's range, from its lower end
 _SHIFTS = np.exp2(np.linspace(-6.0, 4.0, 14))  # of an input's range, beyond its ends
 
 
@@ -39,6 +41,10 @@ class Term:
     text: str
     values: Callable[[Any], Row]
     grid: tuple[float, ...] = (0.0,)
+
+    def inputs(self, names: Collection[str]) -> list[str]:
+        """Names of inputs in its text."""
+        return sorted({*re.findall(r"\w+", self.text)} & {*names})
 
 
 def library(inputs: dict[str, Row], is_broad: bool) -> Iterator[Term]:
@@ -140,15 +146,20 @@ def _functions(text: str, u: Row) -> Iterator[Term]:
     for shifts in (above, below):
         yield Term(f"1/({text} + {{}})", lambda shift: 1.0 / (u + shift), tuple(shifts))
     yield Term(f"log2({text} + {{}})", lambda shift: np.log2(u + shift), tuple(above))
+    yield Term(f"log2({{}} - {text})", lambda end: np.log2(end - u), tuple((high + _SHIFTS * span).tolist()))
 
 
 def _of_inputs(text: str, u: Row) -> Iterator[Term]:
-    """Any power of an input, and what is above a threshold, of laws in pieces."""
+    """Powers, parabolas and the logarithm of the saturation of an input, and what is above a threshold, of laws in pieces."""
     low, span = float(u.min()), float(np.ptp(u))
     yield Term(f"max({text}, {{}})", lambda threshold: np.maximum(u, threshold), tuple((low + _THRESHOLDS * span).tolist()))
     for sign in (1.0, -1.0) if low > 0.0 else ():
         exponents = sorted((sign * _EXPONENTS).tolist())
         yield Term(f"exp2({{}}*log2({text}))", lambda power: u**power, tuple(exponents))
+    yield Term(f"({text} + {{}})**2", lambda shift: (u + shift) ** 2, tuple((-low - span * _CENTRES).tolist()))
+    if low > 0.0:
+        halves = np.geomspace(low / 4.0, 4.0 * (low + span), 16)
+        yield Term(f"log2(1 + {{}}/{text})", lambda half: np.log2(1.0 + half / u), tuple(halves.tolist()))
 
 
 def _to_the(u: Row, power: float, _: Any) -> Row:

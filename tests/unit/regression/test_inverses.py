@@ -33,6 +33,9 @@ LAWS = {
     "pieces": lambda a: np.where(a < 2.2, 1.8 * a, 3.96 + 0.5 * (a - 2.2)),
     "share": lambda a: 1.0 - np.exp(-0.3 * a**2.4),
     "overshoot": lambda d: np.exp(-3.14 * d / np.sqrt(1.0 - d**2)),
+    "a function of each input": lambda a, b, c: a / (a + 0.7) * b / (b + 1.9) * np.exp(-0.3 * (c - 1.5) ** 2),
+    "a decline, a decay and a power": lambda a, b, c: (7.0 - a) * np.exp(-0.3 * b) * c**0.7,
+    "terms of each input": lambda a, b, c: 0.4 * a**1.5 - 6.0 / (b + 1.2) + 0.3 * np.log(c + 0.8),
     "decibels beside a level": lambda a, b, c: a + 10.0 * np.log10(0.08 / b**2 + 4.0 / c),
 }
 
@@ -61,6 +64,11 @@ def test_a_law_under_a_link_is_among_the_first_formulas(name):
 @pytest.mark.parametrize("law", [lambda a, b, c: b * np.exp(-a / 2.7) + c, lambda a, b, c: a * np.log(b) + c])
 def test_an_input_times_a_function_of_another_is_a_term_beside_others(law):
     assert unexplained(law) < 1e-12
+
+
+def test_an_input_that_is_the_same_everywhere_has_no_term():
+    y = A / (A + 0.7) * B / (B + 1.9) * C**0.7
+    assert inverses({"a": A, "same": np.ones(80), "b": B, "c": C}, y)[0].count("same") == 0
 
 
 @pytest.mark.parametrize(
