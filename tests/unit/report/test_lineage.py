@@ -7,9 +7,9 @@ import pytest
 
 from evo.errors import UserError
 from evo.language.batch import Batch
-from evo.report.lineage import LinesOfDescent, describe_lineage
+from evo.report.lineage import describe_lineage
 from evo.run.run import LiveRun, Run
-from evo.search.lineage_records import NONE
+from evo.search.lineage_records import NONE, lines_of
 
 
 @pytest.fixture(scope="module")
@@ -18,10 +18,14 @@ def run(finish) -> Run:
     return Run.view(finish([12, 10], 20))[0]
 
 
+def lengths_of(run: Run) -> list[int]:
+    """Of each elite's line."""
+    return [*map(len, lines_of(run.records().facts, run.search.record_numbers()))]
+
+
 def test_the_table_leads_from_a_random_program_to_the_elite(run):
     elites = run.search.elites()
-    lines = LinesOfDescent(run)
-    row = max(range(len(elites)), key=lambda row: len(lines.line(row)))
+    row = int(np.argmax(lengths_of(run)))
     cell = run.search.layout.cell_name(int(elites.cell[row]))
     title, header, *rows = describe_lineage(run, cell).splitlines()
     assert title == f"# lineage of cell {cell}: {len(rows)} programs, from a random program on"
@@ -35,10 +39,10 @@ def test_the_table_leads_from_a_random_program_to_the_elite(run):
 
 def test_an_ancestor_computes_what_it_did(run):
     """Its objective comes out again when it is evaluated anew."""
-    lines, problem = LinesOfDescent(run), run.search.problem
-    line = lines.line(int(run.search.elites().generation.argmax()))
-    batch = Batch.analyze(problem.language.lowering, np.stack([each.words for each in line]))
-    np.testing.assert_array_equal(problem.evaluator.evaluate(batch).objective, [each.objective for each in line])
+    records, problem, youngest = run.records(), run.search.problem, run.search.elites().generation.argmax()
+    [line] = lines_of(records.facts, run.search.record_numbers()[[youngest]])
+    batch = Batch.analyze(problem.language.lowering, records.programs(line, problem.config.program.max_length))
+    np.testing.assert_array_equal(problem.evaluator.evaluate(batch).objective, records.facts["objective"][line])
 
 
 def test_a_run_without_records_says_so(new_run):
@@ -60,9 +64,9 @@ def test_a_damaged_log_is_named_and_a_resumed_run_goes_on(run, tmp_path):
     resumed.execute()
     resumed.close()
     viewed = Run.view(copy)[0]
-    elites, again = viewed.search.elites(), LinesOfDescent(viewed)
+    elites = viewed.search.elites()
     born = elites.generation < 20  # before the log was lost
-    lengths = np.array([len(again.line(row)) for row in range(len(elites))])
+    lengths = np.array(lengths_of(viewed))
     assert (lengths[born] == 0).all() and (lengths[~born] > 0).all() and born.any()
     bred = [row for row in np.flatnonzero(~born) if elites.operator[row] >= 0]
     assert bred
