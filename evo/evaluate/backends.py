@@ -84,8 +84,8 @@ class Choice:
 def choose_backend(
     name: str, assignment: Assignment, programs: Callable[[], Batch], warn: Callable[[str], None] = lambda _: None
 ) -> Choice:
-    """The backend with this name. `auto` gives the first of `BACKENDS` that this machine can use, that can be trusted and that
-    runs the task's programs faster than the CPU does, as measured now. On a cluster `auto` is the CPU.
+    """The backend with this name. `auto` gives the GPU if this machine can use it, it can be trusted and it runs the task's
+    programs faster than the CPU does, as measured now. On a cluster `auto` is the CPU.
 
     Args:
         programs: gives programs such as the search will have. They are run if there is a choice.
@@ -105,24 +105,19 @@ def choose_backend(
 
 
 def _measured_choice(assignment: Assignment, programs: Callable[[], Batch], warn: Callable[[str], None]) -> Choice:
-    calibration = None
-    for backend in BACKENDS.values():
-        if backend is CPU:
-            break
-        if backend.why_unusable():
-            continue
-        batch = programs()
-        calibration = calibration or calibrate_cpu(assignment, batch)
-        if calibration.costs().get(CPU.name, LEAST_GPU_S) < LEAST_GPU_S:
-            break
-        try:
-            calibration = calibrate_gpu(backend, assignment, batch, calibration)
-        except (UserError, DeviceFailure) as error:
-            warn(f"programs do not run on the GPU: {error}")
-            continue
-        if calibration.fastest() != CPU.name:
-            return Choice(backend, calibration)
-    return Choice(CPU, calibration)
+    backend = BACKENDS["cuda"]
+    if backend.why_unusable():
+        return Choice(CPU)
+    batch = programs()
+    calibration = calibrate_cpu(assignment, batch)
+    if calibration.costs().get(CPU.name, LEAST_GPU_S) < LEAST_GPU_S:
+        return Choice(CPU, calibration)
+    try:
+        calibration = calibrate_gpu(backend, assignment, batch, calibration)
+    except (UserError, DeviceFailure) as error:
+        warn(f"programs do not run on the GPU: {error}")
+        return Choice(CPU, calibration)
+    return Choice(CPU if calibration.fastest() == CPU.name else backend, calibration)
 
 
 def calibrate_cpu(assignment: Assignment, batch: Batch) -> Calibration:
@@ -283,5 +278,4 @@ def share_gpus() -> None:
 CPU = Backend("cpu", lambda: None, _start_cpu)
 CUDA = Backend("cuda", _why_no_gpu, _start_cuda, _why_untrusted_gpu, _why_own_kernel_is_left_out)
 
-# In the order in which `auto` tries them. The CPU is always usable: `auto` never takes what comes after it.
 BACKENDS = {backend.name: backend for backend in (CUDA, CPU)}

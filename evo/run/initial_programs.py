@@ -5,7 +5,6 @@ Owns the way from files, texts and other runs' elites to words, and what is refu
 
 import hashlib
 import re
-import zipfile
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -24,7 +23,7 @@ from evo.native.vary import program_lengths
 from evo.run.loaded_task import Problem
 from evo.run.restore import load
 from evo.run.run_dir import RunDir
-from evo.storage.files import exists, open_file, read_text
+from evo.storage.files import exists, read_text
 from evo.tasks.answers import method_place, task_errors
 
 INITIAL_PROGRAMS = "search.initial.programs"
@@ -76,7 +75,7 @@ def _with_initial(config: RunConfig, digest: str) -> RunConfig:
 
 
 def _read(problem: Problem, entry: str, key: str) -> NDArray[np.uint64]:
-    """The programs of an entry: a run folder, an archive, a file with a program, or a text, which messages call by the key."""
+    """The programs of an entry: a run folder, a file with a program, or a text, which messages call by the key."""
     path = Path(entry)
     if not exists(path):
         try:
@@ -85,8 +84,6 @@ def _read(problem: Problem, entry: str, key: str) -> NDArray[np.uint64]:
             raise no_file_nor_formula(key, entry, error) from None
     if path.is_dir():
         return _elites_of_run(problem, path)
-    if path.suffix == ".npz":
-        return _elites_of_archive(problem, path)
     with os_errors_as(f"{path}: cannot read the program"):
         return _parse(problem, read_text(path), str(path))
 
@@ -126,19 +123,6 @@ def _elites_of_run(problem: Problem, path: Path) -> NDArray[np.uint64]:
     meta, arrays, _ = load(RunDir(path, writable=False))
     _check_instruction_set(problem, path, meta)
     return _elites(problem, path, arrays["elites.solution"], arrays["elites.cell"])
-
-
-def _elites_of_archive(problem: Problem, path: Path) -> NDArray[np.uint64]:
-    if (path.parent / "config.yaml").is_file():  # of a run, which knows its instruction set
-        _check_instruction_set(problem, path, load(RunDir(path.parent, writable=False))[0])
-    try:
-        with open_file(path) as file, np.load(file, allow_pickle=False) as archive:
-            solution, cell = archive["solution"], archive["cell"]
-    except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise UserError(f"not the archive of a run: {error}", path) from error
-    if solution.dtype != np.uint64 or solution.ndim != 2 or cell.shape != solution.shape[:1]:
-        raise UserError(f"not the archive of a run: 'solution' is {solution.dtype} of shape {solution.shape}", path)
-    return _elites(problem, path, solution, cell)
 
 
 def _check_instruction_set(problem: Problem, path: Path, meta: dict[str, Any]) -> None:

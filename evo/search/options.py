@@ -49,7 +49,7 @@ class ArchiveConfig(Options):
 class InitialConfig(Options):
     """Generation 0: the given `programs`, then random ones of uniformly drawn length.
 
-    `programs` are files relative to the config file, run folders, archives, and texts (`evo.run.initial_programs`). `digest` says
+    `programs` are files relative to the config file, run folders, and texts (`evo.run.initial_programs`). `digest` says
     what they are; null: not read yet.
     """
 

@@ -1,8 +1,5 @@
 """evo.run.initial_programs: generation 0 begins with the given programs, whose content decides, or they are refused."""
 
-import shutil
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -107,15 +104,9 @@ def test_the_config_of_a_run_begins_an_equal_run_or_says_that_the_programs_have_
         Search(load_problem(load_config(run.run_dir.path / "config.yaml")))
 
 
-@pytest.mark.parametrize("kind", ["folder", "archive", "copied archive"])
-def test_elites_of_another_run_begin_a_search(start, tmp_path, kind):
+def test_elites_of_another_run_begin_a_search(start):
     run = execute(start([SADDLE]))
-    path = run.run_dir.path
-    if kind != "folder":
-        path = path / "archive.npz"
-    if kind == "copied archive":
-        path = Path(shutil.copy(path, tmp_path / "elsewhere.npz"))
-    found = execute(start([str(path)], "stop.generations=1", "program.max_length=30")).search
+    found = execute(start([str(run.run_dir.path)], "stop.generations=1", "program.max_length=30")).search
     given = {row.tobytes() for row in np.pad(run.search.elites().solution, ((0, 0), (0, 6)))}
     elites = found.elites()
     assert {row.tobytes() for row in elites.solution[elites.operator == GIVEN]} <= given
@@ -129,9 +120,6 @@ def test_elites_that_do_not_fit_are_refused(start, small_config, tmp_path):
     path = run.run_dir.path
     wide = refusal(small_config, [str(path)], "program.instruction_set=wide")
     assert wide == f"{path}: its programs are of another instruction set than program.instruction_set, 'wide'"
-    assert refusal(small_config, [str(path / "archive.npz")], "program.instruction_set=wide").startswith(
-        f"{path}/archive.npz: its"
-    )
     elites = run.search.elites()
     longest = int(np.argmax(program_lengths(elites.solution)))
     short = refusal(
@@ -141,10 +129,6 @@ def test_elites_that_do_not_fit_are_refused(start, small_config, tmp_path):
     assert short == f"{path}: cell {elites.cell[longest]}: {length} words, but program.max_length is 3"
     lacking = refusal(small_config, [str(path)], "program.vocabulary.instructions=[sin_approx_ftz_f32]")
     assert lacking.startswith(f"{path}: cell ") and lacking.endswith("_f32' is not in program.vocabulary.instructions")
-    np.savez(tmp_path / "other.npz", solution=np.zeros((2, 3)), cell=np.zeros(2))
-    assert "not the archive of a run: 'solution' is float64" in refusal(small_config, [str(tmp_path / "other.npz")])
-    (tmp_path / "no.npz").write_bytes(b"PK text")
-    assert refusal(small_config, [str(tmp_path / "no.npz")]).startswith(f"{tmp_path}/no.npz: not the archive of a run: ")
     (tmp_path / "folder").mkdir()
     assert refusal(small_config, [str(tmp_path / "folder")]).startswith(f"{tmp_path}/folder: not a run folder")
 
