@@ -11,9 +11,9 @@ from operator import or_
 
 import numpy as np
 
-from evo.approximation.graph import Term, ordered
+from evo.approximation.graph import Term, ordered, program_terms
 from evo.language.program import Language
-from evo.native.stack_ptx import Lowered, NodeKind
+from evo.native.stack_ptx import Lowered
 
 ONE = -1
 UNKNOWN = 1 << 128
@@ -150,6 +150,8 @@ def _of_term(term: Term, operands: list[Bits], widths: Sequence[int]) -> Bits:
             return _bitwise(_SELECT, a * width, b, operands[2])
         case "instruction":
             return _of_instruction(term.value, operands)
+        case "special":
+            return (UNKNOWN - 1,) * width
         case "take" if not _may_leave(term, a):
             return _of_table(term.value, a, width)
     return _opaque(operands, width)
@@ -188,21 +190,7 @@ def _of_table(table: np.ndarray, index: Bits, width: int) -> Bits:
 
 def of_program(language: Language, lowered: Lowered, widths: Sequence[int]) -> list[Bits]:
     """The bits of a program's outputs."""
-    known: list[Bits] = []
-    for node in lowered.nodes:
-        match node["kind"]:
-            case NodeKind.INPUT:
-                k = int(node["payload"])
-                known.append(tuple(1 << (32 * k + bit) if bit < widths[k] else 0 for bit in range(32)))
-            case NodeKind.CONSTANT:
-                known.append(constant(int(node["payload"]), 32))
-            case NodeKind.SPECIAL:
-                known.append((UNKNOWN - 1,) * 32)
-            case _:
-                first, count = int(node["first_operand"]), int(node["num_operands"])
-                operands = [known[lowered.value_nodes[operand]] for operand in lowered.operands[first : first + count]]
-                known.append(_of_instruction(language.instruction_set.instructions[int(node["payload"])].name, operands))
-    return [known[lowered.value_nodes[value]] for value in lowered.request_values]
+    return of_terms(program_terms(language, lowered), widths)
 
 
 def _of_instruction(name: str, operands: list[Bits]) -> Bits:

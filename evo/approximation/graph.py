@@ -1,6 +1,6 @@
-"""Graphs of elementwise operations of NumPy: the terms that functions of words are recorded as.
+"""Graphs of elementwise operations of NumPy and of instructions: the terms of functions of words, and of programs.
 
-Owns their values at arrays, and their order. Knows nothing of how they are recorded.
+Owns their values at arrays, and their order. Knows nothing of how functions are recorded.
 """
 
 from collections.abc import Sequence
@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.approximation.word_machine import apply
+from evo.language.program import Language
+from evo.native.stack_ptx import Lowered, NodeKind
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,7 +21,7 @@ class Term:
 
     op: a ufunc's name, whose operands have the types of its loop; or `input` (value: which), `constant` (value), `cast`, `view`,
     `part` (of a word; value: which), `join` (of parts, the lowest first), `where`, `take` (value: the table), `instruction` (of
-    words; value: its name).
+    words; value: its name), `special` (a register of the GPU).
     """
 
     op: str
@@ -97,3 +99,23 @@ def ordered(terms: Sequence[Term]) -> list[Term]:
             waiting.append((term, True))
             waiting.extend((operand, False) for operand in term.operands)
     return list(done)
+
+
+def program_terms(language: Language, lowered: Lowered) -> list[Term]:
+    """A program's outputs."""
+    known: list[Term] = []
+    word = np.dtype(np.uint32)
+    for node in lowered.nodes:
+        payload = int(node["payload"])
+        match node["kind"]:
+            case NodeKind.INPUT:
+                known.append(Term("input", (), word, payload))
+            case NodeKind.CONSTANT:
+                known.append(Term("constant", (), word, payload))
+            case NodeKind.SPECIAL:
+                known.append(Term("special", (), word))
+            case _:
+                first, count = int(node["first_operand"]), int(node["num_operands"])
+                operands = tuple(known[lowered.value_nodes[operand]] for operand in lowered.operands[first : first + count])
+                known.append(Term("instruction", operands, word, language.instruction_set.instructions[payload].name))
+    return [known[lowered.value_nodes[value]] for value in lowered.request_values]

@@ -16,12 +16,11 @@ from evo.approximation.bit_vectors import INSTRUCTIONS, BitVectors, UnsolvedErro
 from evo.approximation.bits import ExactFunction, Words
 from evo.approximation.exact_sweep import proof_graphs
 from evo.approximation.float_vectors import FLOAT_INSTRUCTIONS, NUMPY, converted, of_integer, of_numpy, to_integer
-from evo.approximation.graph import Term, ordered
+from evo.approximation.graph import Term, ordered, program_terms
 from evo.approximation.samples import sample
 from evo.approximation.traced import UntraceableError
 from evo.language.program import Language
 from evo.native.ptx_vm import VirtualMachine
-from evo.native.stack_ptx import Lowered, NodeKind
 
 SOLVED = "every input, by a solver"
 _NUM_COMPARED = 64  # inputs at which the semantics are compared with computed results
@@ -82,7 +81,7 @@ class _Question:
         self._demanded: list[tuple[Any, str]] = []
         self._expected = self._of_terms(outputs, inputs)
         self._valid = [v.is_true(truth) for truth in self._of_terms(demands, inputs)]
-        self._actual = self._of_program(language.lowering.lower(words), inputs)
+        self._actual = self._of_terms(program_terms(language, language.lowering.lower(words)), inputs)
 
     def answer(self) -> tuple[int, ...] | None:
         """See `solved`."""
@@ -150,7 +149,9 @@ class _Question:
             case "where":
                 return v.choose(v.is_true(a), b, operands[2])
             case "instruction":
-                return self._instruction(term.value, operands)
+                return _of_instruction(v, term.value, operands)
+            case "special":
+                raise UnsolvedError("the program reads a special register")
             case _ if "f" in kinds:
                 result = of_numpy(v, term.op, operands) if len({operand.dtype for operand in term.operands}) == 1 else None
                 if result is not None:
@@ -221,30 +222,11 @@ class _Question:
             value = v.choose(v.same(index, v.number(k, v.width(index))), v.number(entry, width), value)
         return value
 
-    # ---- programs ----
 
-    def _instruction(self, name: str, operands: Sequence[Any]) -> Any:
-        if name.startswith("lop3_"):
-            return lop3(self._v, int(name[5:], 16), *operands)
-        meaning = INSTRUCTIONS.get(name) or FLOAT_INSTRUCTIONS.get(name)
-        if meaning is None:
-            raise UnsolvedError(f"instruction {name!r} has no meaning in bits")
-        return meaning(self._v, *operands)
-
-    def _of_program(self, lowered: Lowered, inputs: Sequence[Any]) -> list[Any]:
-        v, known = self._v, list[Any]()
-        for node in lowered.nodes:
-            match node["kind"]:
-                case NodeKind.INPUT:
-                    known.append(inputs[int(node["payload"])])
-                case NodeKind.CONSTANT:
-                    known.append(v.number(int(node["payload"]), 32))
-                case NodeKind.PTX:
-                    first, count = int(node["first_operand"]), int(node["num_operands"])
-                    operands = [known[lowered.value_nodes[operand]] for operand in lowered.operands[first : first + count]]
-                    known.append(
-                        self._instruction(self._language.instruction_set.instructions[int(node["payload"])].name, operands)
-                    )
-                case _:
-                    raise UnsolvedError("the program reads a special register")
-        return [known[lowered.value_nodes[value]] for value in lowered.request_values]
+def _of_instruction(v: BitVectors, name: str, operands: Sequence[Any]) -> Any:
+    if name.startswith("lop3_"):
+        return lop3(v, int(name[5:], 16), *operands)
+    meaning = INSTRUCTIONS.get(name) or FLOAT_INSTRUCTIONS.get(name)
+    if meaning is None:
+        raise UnsolvedError(f"instruction {name!r} has no meaning in bits")
+    return meaning(v, *operands)
