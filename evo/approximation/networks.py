@@ -1,13 +1,11 @@
-"""Networks of shifts and masks, for functions that only move bits, or join them by xor.
+"""Networks of shifts and masks, for functions that only move bits.
 
 Bits that move by the same distance share a shift. A step moves them by one power of two, and each pair of bits that is better
-exchanged is: a shift each way, and two lop3. A permutation of bytes comes first where it helps. A bit that is the xor of
-many is undone by steps that join a word and its shift within fields, each of which leaves fewer to join. Owns these steps.
+exchanged is: a shift each way, and two lop3. A permutation of bytes comes first where it helps. Owns these steps.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from itertools import combinations, islice, product
+from collections.abc import Iterator
+from itertools import product
 from math import gcd
 from typing import Any
 
@@ -17,8 +15,6 @@ from evo.approximation.solvers import Goal, Words
 
 Sources = list[tuple[int, int] | None]  # of each bit of a word, its input and bit of that; None: any, or 0
 _STEPS = (16, 8, 4, 2, 1)
-_SIGNS, _MOST_MOVED, _MOST_SPLIT = (0x80808080, 0x80008000, 0x80000000), 64, 2  # bits; solutions of those that only move
-_STEP_COST, _LEAST_REDUNDANT = 4.0, 16  # issue slots of a shift and a lop3; points beyond the unknowns of a system
 
 
 def permutations(known: Any, goal: Goal) -> Iterator[Any]:
@@ -50,45 +46,6 @@ def _wanted(inputs: list[tuple[Any, Words]], goal: Goal) -> Sources | None:
             return None
         origins.append(min((divmod(i, 32) for i in same), key=lambda source: abs(source[1] - k)))
     return origins if len({k - source[1] for k, source in enumerate(origins) if source}) > 3 else None
-
-
-def shared_bytes(known: Any, goals: Sequence[Goal]) -> Iterator[Any]:
-    """Words of the bytes of two inputs that two goals have, so that these share a step."""
-    inputs = [("%", k) for k in range(known.num_inputs)]
-    shifts = np.arange(0, 32, 8, dtype=np.uint32)[:, None]
-    sources = np.concatenate([known.values(node) >> shifts & np.uint32(255) for node in inputs])
-    needed: list[set[int]] = []
-    for goal in goals:
-        values, care = (words >> shifts & np.uint32(255) for words in goal)
-        varied = np.bitwise_or.reduce(values & care, axis=1) & np.bitwise_or.reduce(~values & care, axis=1)
-        same = (((sources[:, None] ^ values) & care) == 0).all(axis=2) & (varied != 0)
-        needed.append({int(column.argmax()) for column in same.T if column.any()})
-    for (first, second), (i, j) in product(combinations(needed, 2), combinations(range(len(inputs)), 2)):
-        chosen = [sorted(byte for byte in first | second if byte // 4 == k) for k in (i, j)]
-        if all(chosen) and sum(map(len, chosen)) <= 4:
-            codes = [*(byte % 4 for byte in chosen[0]), *(4 + byte % 4 for byte in chosen[1])]
-            yield ("prmt", inputs[i], inputs[j], sum(code << 4 * position for position, code in enumerate(codes)))
-
-
-def split_goals(known: Any, goal: Goal) -> Iterator[tuple[Callable[[Any], Any], Goal, float]]:
-    """As `Synthesis.goals`: without the signs of fields that are bits of inputs, which are joined at the end."""
-    shifts = np.arange(32, dtype=np.uint32)[:, None]
-    sources = np.concatenate([known.values(node) >> shifts & np.uint32(1) for node in known.rows if node[0] == "%"])
-    varied = np.bitwise_or.reduce(goal.values & goal.care) & np.bitwise_or.reduce(~goal.values & goal.care)
-    bits, care = goal.values >> shifts & np.uint32(1), goal.care >> shifts & np.uint32(1)
-    moved = sum(1 << k for k in range(32) if varied >> k & 1 and (((sources ^ bits[k]) & care[k]) == 0).all(axis=1).any())
-    for mask in dict.fromkeys(moved & signs for signs in _SIGNS):
-        if mask and varied & ~np.uint32(mask):
-            part = Goal(goal.values, goal.care & np.uint32(mask))
-            solutions = filter(known.runs, islice(known.solutions(part), _MOST_MOVED))
-            for node in sorted(solutions, key=lambda solution: known.cost([solution]))[:_MOST_SPLIT]:
-                cost = known.cost([node]) + known.slots["lop3_d8"]
-                yield partial(with_signs, mask, node), Goal(goal.values, goal.care & ~np.uint32(mask)), cost
-
-
-def with_signs(mask: int, node: Any, base: Any) -> Any:
-    """A node with some bits of another one."""
-    return ("lop3_d8", base, node, mask)  # c ? b : a
 
 
 def _starts(known: Any, inputs: list[tuple[Any, Words]]) -> Iterator[tuple[Any, Sources]]:
@@ -170,59 +127,3 @@ def _spread_one_way(node: Any, moves: dict[int, int]) -> Iterator[Any]:
                 made = ("lop3_a8", made, moved, sum(1 << position for position in at.values()))  # (a | b) & c
         if made:
             yield made
-
-
-class LinearFunctions:
-    """Functions each bit of which is an xor of bits of the inputs, at points."""
-
-    def __init__(self, points: Sequence[Words]):
-        shifts = np.arange(32, dtype=np.uint32)[:, None]
-        self._bits = np.concatenate([np.ones((1, len(points[0])), np.bool_), *((words >> shifts & 1) == 1 for words in points)])
-        count, num_points = self._bits.shape
-        rows = [sum(1 << j for j in np.flatnonzero(bits).tolist()) | 1 << (count + p) for p, bits in enumerate(self._bits.T)]
-        self._sums = np.zeros_like(self._bits)  # of each input bit, the points whose xor of results is that bit's share
-        for j in range(count):
-            pivot = next((row for row in rows if row >> j & 1 and not row & ((1 << j) - 1)), 0)
-            rows = [row ^ pivot if row >> j & 1 and row != pivot else row for row in rows]
-        for row in rows:
-            if low := row & ((1 << count) - 1):
-                self._sums[(low & -low).bit_length() - 1] = [row >> (count + p) & 1 for p in range(num_points)]
-        self._is_determined = count + _LEAST_REDUNDANT <= num_points
-
-    def _num_joined(self, values: Words) -> int | None:
-        """Count of bits of inputs in all bits of results; None: there are other functions."""
-        shares = np.bitwise_xor.reduce(np.where(self._sums, values, np.uint32(0)), axis=1)
-        results = np.bitwise_xor.reduce(np.where(self._bits, shares[:, None], np.uint32(0)), axis=0)
-        return int(np.bitwise_count(shares[1:]).sum()) if (results == values).all() else None
-
-    def goals(self, goal: Goal) -> Iterator[tuple[Callable[[Any], Any], Goal, float]]:
-        """As `Synthesis.goals`: before one step and more, as long as each leaves fewer bits to join."""
-        values: Words = goal.values
-        chain: tuple[Any, ...] = ()
-        least = self._num_joined(values) if self._is_determined and (goal.care == 0xFFFFFFFF).all() else None
-        while least is not None and least > 32:
-            tried: list[Any] = []
-            for width, k, name in product((32, 16, 8), (1, 2, 4, 8, 16), ("shr", "shl")):
-                if k < width:
-                    kept = ((1 << width - k) - 1 << (k if name == "shl" else 0)) * ((1 << 32) - 1) // ((1 << width) - 1)
-                    before = _before(values, name, k, kept)
-                    tried.append((self._num_joined(before) or 0, len(tried), (name, k, kept), before))
-            count, _, step, values = min(tried, key=lambda entry: entry[:2])
-            if count >= least:
-                return
-            least, chain = count, (step, *chain)
-            yield partial(_with_steps, chain), Goal(values, goal.care), _STEP_COST * len(chain)
-
-
-def _before(values: Words, name: str, k: int, kept: int) -> Words:
-    """The words whose xor with their own masked shift gives values."""
-    before = values
-    for _ in range(32 // k):
-        before = values ^ (before >> np.uint32(k) if name == "shr" else before << np.uint32(k)) & np.uint32(kept)
-    return before
-
-
-def _with_steps(chain: Any, node: Any) -> Any:
-    for name, k, kept in chain:
-        node = ("lop3_78", node, (name, node, k), kept)  # a ^ b & c
-    return node

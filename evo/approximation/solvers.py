@@ -224,20 +224,6 @@ def sums(rows: Words, goal: Goal) -> Iterator[Solution]:
             yield Solution("sub", (row(k), row(j)))
 
 
-def extremes(rows: Words, goal: Goal) -> Iterator[Solution]:
-    """The smaller or larger of two rows."""
-    if (goal.care != ALL).any():
-        return
-    for letter, kind in (("u", np.uint32), ("s", np.int32)):
-        numbers, values = rows.view(kind), goal.values.view(kind)
-        for name, is_beyond in (("min", numbers >= values), ("max", numbers <= values)):
-            candidates = np.flatnonzero(is_beyond.all(axis=1))
-            hits = numbers[candidates] == values
-            for i in range(len(candidates)):
-                for j in np.flatnonzero((hits[i + 1 :] | hits[i]).all(axis=1)):
-                    yield Solution(f"{name}_{letter}", (row(candidates[i]), row(candidates[i + 1 + j])))
-
-
 def scaled(rows: Words, goal: Goal) -> Iterator[Solution]:
     """A row, and another one times a small factor or shifted."""
     rows, goal = _where_it_matters(rows, goal)
@@ -252,31 +238,6 @@ def scaled(rows: Words, goal: Goal) -> Iterator[Solution]:
         for k, rest in enumerate(goal.values - (words >> np.arange(1, 32, dtype=np.uint32)[:, None]), 1):
             if (i := indices.get(rest.tobytes())) is not None:
                 yield Solution("madhi", (row(j), 1 << (32 - k), row(i)))
-
-
-def affine(rows: Words, goal: Goal) -> Iterator[Solution]:
-    """A row times a constant plus a constant, whose upper bits alone matter: pairs of points bound the factor."""
-    rows, goal = _where_it_matters(rows, goal)
-    free = num_free_low(goal)
-    if not free:
-        return
-    least = (goal.values >> np.uint32(free) << np.uint32(free)).astype(np.int64)
-    room = (1 << free) - 1
-    first, second = np.triu_indices(len(least), 1)
-    for i, words in enumerate(rows.astype(np.int64)):
-        steps, gaps = words[second] - words[first], least[second] - least[first]
-        steps, gaps = np.abs(steps), np.where(steps < 0, -gaps, gaps)
-        if (np.abs(gaps[steps == 0]) > room).any():
-            continue
-        steps, gaps = steps[steps > 0], gaps[steps > 0]
-        low, high = int((-((room - gaps) // steps)).max(initial=1)), int(((gaps + room) // steps).min(initial=0xFFFFFFFF))
-        for factor in sorted({low + (high - low) * k // 8 for k in range(9)}) if low <= high else ():
-            rest = least - words * factor
-            addend = int(np.clip(0, rest.max(), rest.min() + room))
-            if rest.max() <= addend:
-                more = (addend & 0xFFFFFFFF,) if addend else ()
-                yield Solution("mad" if addend else "mul", (row(i), factor & 0xFFFFFFFF, *more))
-                break
 
 
 def dots(rows: Words, goal: Goal) -> Iterator[Solution]:

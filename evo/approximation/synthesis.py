@@ -19,12 +19,10 @@ from evo.approximation import solvers
 from evo.approximation.bits import ExactFunction
 from evo.approximation.exact import exact_language, wrong_bits
 from evo.approximation.forward import SHIFTS, expand
-from evo.approximation.linear import Linear
 from evo.approximation.lookups import looked_up
-from evo.approximation.networks import LinearFunctions, permutations, shared_bytes, split_goals, with_signs
+from evo.approximation.networks import permutations
 from evo.approximation.nodes import Node, parts_of, program_text
 from evo.approximation.numbers import integer_goals, number_goals
-from evo.approximation.outputs import of_one_word, together
 from evo.approximation.samples import sample
 from evo.approximation.shorter import shortened_nodes
 from evo.approximation.solvers import Goal, Words
@@ -43,7 +41,7 @@ MOST_BYTES, MOST_PAIRED, MOST_OF_LOGIC = 500, 400, 260  # of rows, by their use
 MOST_GOALS, MOST_THOROUGH, MOST_SOLUTIONS, MOST_OF_SOLVER = 300, 25, 64, 32
 LEAST_COST, PAIR_COST, SLACK = 1.0, 2.0, 2.0  # issue slots: of an instruction, of one of integers, above the cheapest solution
 MOST_WIDE, MOST_GIVEN, MOST_OF_THREE, MOST_OF_NUMBERS = 10, 16, 4, 10
-MOST_SHORTENED, MOST_OF_DOTS, MOST_TRANSLATED = 3, 60, 64
+MOST_SHORTENED, MOST_OF_DOTS, MOST_TRANSLATED, MOST_JOINED = 3, 60, 64, 48  # MOST_JOINED: choices of outputs' solutions
 NUM_CHEAPER, MUCH_CHEAPER = 2, 0.75  # rounds that a wrong program of that part of the slots gives another one
 MOST_FIELDS, MANY_FIELDS = 240, 120  # by whose threes a goal is solved; from which on only the output itself is
 _MOST_OF_FIELD = 2
@@ -120,8 +118,6 @@ class Synthesis:
         """Goals from which one instruction leads to a goal: how, and its cost."""
         values, care = goal
         yield from integer_goals(self, goal)
-        yield from self._linear.goals(goal)
-        yield from split_goals(self, goal)
         is_signed = (values >> np.uint32(31)).any() and (care == solvers.ALL).all()
         for k in SHIFTS:
             high, low = np.uint32(0xFFFFFFFF << (32 - k) & 0xFFFFFFFF), np.uint32((1 << k) - 1)
@@ -135,10 +131,6 @@ class Synthesis:
         for selector in (0x0123, 0x1032, 0x2301):  # each undoes itself
             before = Goal(*(apply("prmt", words, np.uint32(0), np.uint32(selector)) for words in goal))
             yield partial(_permuted, selector), before, self.slots["prmt"]
-
-    @cached_property
-    def _linear(self) -> LinearFunctions:
-        return LinearFunctions(self._points)
 
     @cached_property
     def _wide(self) -> WideRows:
@@ -172,9 +164,7 @@ class Synthesis:
             (
                 solvers.products(rows, goal),
                 solvers.sums(rows[:MOST_PAIRED], goal),
-                solvers.extremes(rows, goal),
                 solvers.dots(rows[:MOST_OF_DOTS], goal),
-                solvers.affine(rows[:MOST_PAIRED], goal),
                 solvers.scaled(rows[:MOST_PAIRED], goal),
                 solvers.logic_of_two(rows[:MOST_OF_LOGIC], goal),
             )
@@ -243,7 +233,7 @@ class Synthesis:
 
         start: tuple[int, float, int, int, _Wrap, Any, Goal] = (0, 0.0, 0, 0, lambda node: node, None, goal)
         waiting, number = [start], 0
-        seen: dict[bytes, tuple[float, _Wrap, Goal, bool]] = {}
+        seen: dict[bytes, tuple[float, _Wrap, Goal]] = {}
         while waiting and len(seen) < MOST_GOALS:
             depth, spent, _, _, wrap, last, here = heappop(waiting)
             if spent + LEAST_COST > min(costs.values(), default=np.inf) + SLACK:
@@ -252,7 +242,7 @@ class Synthesis:
             if key in seen:
                 continue
             if not _is(last, _permuted):
-                seen[key] = spent, wrap, here, _is(last, with_signs)
+                seen[key] = spent, wrap, here
             for node in self.solutions(here):
                 take(wrap(node))
             for outer, before, cost in self.goals(here) if depth < MOST_DEPTH else ():
@@ -265,14 +255,14 @@ class Synthesis:
         num_wide, num_of_three = 0, MOST_OF_THREE if len(self.fields) < MANY_FIELDS else 1
         of_integers = [entry for entry in seen.values() if entry[0] != LEAST_COST][:MOST_THOROUGH]
         of_numbers = [entry for entry in seen.values() if entry[0] == LEAST_COST][:MOST_OF_NUMBERS]
-        for number, (spent, wrap, here, is_split) in enumerate(of_integers + of_numbers):
+        for number, (spent, wrap, here) in enumerate(of_integers + of_numbers):
             if spent + 2 * PAIR_COST > min(costs.values(), default=np.inf):
                 continue
             for node in self._of_fields(here) if number < num_of_three else ():
                 take(wrap(node))
             for node in self.further_solutions(here):
                 take(wrap(node))
-            if spent != LEAST_COST and (num_wide < MOST_WIDE or is_split):  # a goal of integers
+            if spent != LEAST_COST and num_wide < MOST_WIDE:  # a goal of integers
                 num_wide += 1
                 for node in self._wide.solutions(here):
                     take(wrap(node))
@@ -305,6 +295,15 @@ def _num_varying(goal: Goal) -> int:
     return int(np.bitwise_count(ones & np.bitwise_or.reduce(~goal.values & goal.care)))
 
 
+def _together(known: Synthesis, solutions: Sequence[Sequence[Node | int]]) -> list[tuple[Node | int, ...]]:
+    """The cheapest choices of a solution for each output, of MOST_JOINED."""
+    chosen: list[tuple[Node | int, ...]] = [()]
+    for nodes in solutions:
+        options = [(*before, node) for before in chosen for node in nodes]
+        chosen = sorted(options, key=known.cost)[:MOST_JOINED]
+    return chosen
+
+
 def synthesized(function: ExactFunction, target: str, seed: int, counterexamples: Sequence[Any] = ()) -> list[str]:
     """Programs that are right at counterexamples and NUM_CHECKED points, the cheapest first. If not all outputs are solved, they
     give the others.
@@ -320,7 +319,7 @@ def synthesized(function: ExactFunction, target: str, seed: int, counterexamples
         points = sample(function, NUM_POINTS, seed, more)
         synthesis = Synthesis(function, target, points)
         goals = [Goal(values, np.full_like(values, care)) for values, care in zip(function(*points), function.care, strict=True)]
-        for node in (*shared_bytes(synthesis, goals), *looked_up(synthesis, goals)):
+        for node in looked_up(synthesis, goals):
             synthesis.add(node)
         expand(synthesis)
         parts = [node for node in parts_of(translation) if node not in translation]
@@ -335,11 +334,9 @@ def synthesized(function: ExactFunction, target: str, seed: int, counterexamples
             if is_right and (not nodes or number >= NUM_ALONE):
                 nodes.append(whole)
         is_solved = [bool(nodes) for nodes in solutions]
-        waiting = together(synthesis, [nodes or [0] for nodes in solutions])
-        if len(goals) > 1 and all(is_solved):
-            waiting += of_one_word(synthesis, goals)
+        waiting = _together(synthesis, [nodes or [0] for nodes in solutions])
         if translation and all(are_right):
-            waiting += [tuple(translation), tuple(map(Linear(synthesis).node, translation))]
+            waiting.append(tuple(translation))
         waiting.sort(key=synthesis.cost)
         right: dict[str, float] = {}
         wrong, wrong_cost, num_shortened = None, 0.0, 0

@@ -1,7 +1,7 @@
 """Rows of two instructions in great number, and goals one or two instructions from them.
 
-A sum, difference or xor of two rows is looked up by a hash of the missing row; a row and its own shift are tried in each logical
-function; a row of small numbers may select bytes or bits of constants. Owns these rows. Knows nothing of searches.
+A sum, difference or xor of two rows is looked up by a hash of the missing row; a row of small numbers may select bytes or bits of
+constants. Owns these rows. Knows nothing of searches.
 """
 
 from collections.abc import Iterator
@@ -16,9 +16,9 @@ from evo.approximation import solvers
 from evo.approximation.solvers import Goal, Solution, Words, row
 from evo.approximation.word_machine import apply
 
-MOST_FIRST, MOST_ROWS, MOST_SHIFTED, MOST_SMALL = 700, 80_000, 1500, 600
+MOST_FIRST, MOST_ROWS, MOST_SMALL = 700, 80_000, 600
 _MOST_PAIRS, _MOST_OF_SOLVER, _MOST_SAME, _MOST_OF_BYTES = 40, 24, 3, 150
-_MOST_OF_BIT, _MOST_COST = 4, 6  # a number; issue slots of a row that other rows use
+_MOST_COST = 6  # issue slots of a row that other rows use
 _FEW = 12  # points that filter rows first
 _MULTIPLIER = 0x9E3779B97F4A7C15
 _BITS = [m * r for r, ms in ((0x01010101, (1, 0x0F, 0x7F, 0x80, 0xFE)), (0x00010001, (1, 0xFF, 0x7FFF, 0x8000))) for m in ms]
@@ -125,7 +125,6 @@ class WideRows:
             self._selected(goal),
             self._pairs(goal),
             self._with_input(goal),
-            self._with_shift(goal),
             self._bytes(goal),
         )
         for finder in finders:
@@ -168,22 +167,10 @@ class WideRows:
             for i in np.flatnonzero((gaps == gaps[:, :1]).all(axis=1)):
                 if ((rest := values - words[i]) == rest[0]).all():
                     yield Solution("add", (row(i), int(rest[0])))
-        elif free := solvers.num_free_low(goal):
-            yield from self._rounded(values, free)
 
     @cached_property
     def _hashed(self) -> tuple[Words, NDArray[np.intp]]:
         return _sorted_hashes(self.words)
-
-    def _rounded(self, values: Words, free: int) -> Iterator[Solution]:
-        """A row and a bit, and an addend that rounds to a multiple of a power of two: half of it, or one less."""
-        first = self.words[:MOST_FIRST]
-        for i in np.flatnonzero(self.words.max(axis=1) < _MOST_OF_BIT)[:MOST_SMALL]:
-            for addend in (0, (1 << free >> 1) - 1, 1 << free >> 1):
-                rest = self.words[i] + np.uint32(addend) - values
-                near = np.flatnonzero((first[:, :_FEW] + rest[:_FEW] < 1 << free).all(axis=1))
-                for j in near[(first[near] + rest < 1 << free).all(axis=1)]:
-                    yield Solution("add", (Solution("add", (row(j), addend)) if addend else row(j), row(i)))
 
     def _with_input(self, goal: Goal) -> Iterator[Solution]:
         """Solve by an input and any row, bit by bit."""
@@ -208,15 +195,6 @@ class WideRows:
     @cached_property
     def _few_bytes(self) -> NDArray[np.uint8]:
         return _bytes_of(self.words[:, :_FEW])
-
-    def _with_shift(self, goal: Goal) -> Iterator[Solution]:
-        """Solve by a row and its own shift: each bit is a function of two bits of the row."""
-        for name in ("shl", "shr"):
-            for k in (1, 2, 3, 4, 5, 6, 7, 8, 12, 16):
-                words = self.words[:MOST_SHIFTED]
-                moved = words << np.uint32(k) if name == "shl" else words >> np.uint32(k)
-                for i, table, constant in solvers.logic_of_pairs(words, moved, goal):
-                    yield Solution(f"lop3_{table:02x}", (row(i), (name, self.nodes[i], k), constant))
 
     def _selected(self, goal: Goal) -> Iterator[Solution]:
         """Solve by tables: nibbles of a row select bytes of two constants, or the row shifts a constant."""

@@ -9,7 +9,6 @@ from evo.approximation import networks, solvers
 from evo.approximation.bits import ExactFunction
 from evo.approximation.lookups import looked_up
 from evo.approximation.numbers import number_goals
-from evo.approximation.outputs import of_one_word
 from evo.approximation.packed import field_nodes
 from evo.approximation.samples import drawn
 from evo.approximation.shorter import shortened_nodes
@@ -46,7 +45,6 @@ CASES = {
         ((A & 255) * 77 + (A >> 8 & 255) * 150 + (A >> 16 & 255) * 29).astype(np.uint32),
         ALL << np.uint32(8),
     ),
-    "product, rounded": (solvers.affine, SHIFTED * np.uint32(21), ALL & np.uint32(0xFFF00000)),
     "product": (solvers.products, A * np.uint32(0x01010101) + np.uint32(5), ALL),
     "quotient": (solvers.high_products, (A // np.uint32(10)) << np.uint32(3), ALL & np.uint32(0xFFFFFFF8)),
 }
@@ -101,15 +99,13 @@ def test_field_nodes_are_the_arithmetic_of_fields():
             assert _word([each.astype(np.uint32) for each in fields], width).tobytes() in rows, (name, width)
 
 
-TWO, PARITY, BITS = A >> np.uint32(2), 0x96696996, 0x32212110  # of the numbers below 32, and how many bits those below 8 have
+PARITY, BITS = 0x96696996, 0x32212110  # of the numbers below 32, and how many bits those below 8 have
 TABLE = sum((BITS >> 4 * (A >> 4 * k & 7) & 15) << 8 * k for k in range(4)).astype(np.uint32)
 OF_TWO = {
     "xor": (A * np.uint32(255) ^ A >> np.uint32(13), ALL),
     "sum": (A * np.uint32(255) + (A & 0x0F0F0F0F), ALL),
     "difference": ((A >> np.uint32(5)) - A * np.uint32(3), ALL),
-    "rounded": (A + (A >> np.uint32(31)) + np.uint32(0x7FFF), ALL & np.uint32(0xFFFF0000)),
     "with an input": (A & ~(A * np.uint32(3)), ALL),
-    "with its own shift": (TWO & ~(TWO << np.uint32(3)), ALL),
     "bytes": ((A * np.uint32(255)) >> np.uint32(8) & 0xFFFF | (A & 0xFF) << np.uint32(16), ALL),
     "bit of a constant": (np.uint32(PARITY) >> (A & 31) & 1, ALL),
     "bytes of constants": (TABLE, ALL),
@@ -190,28 +186,6 @@ def test_bits_move_both_ways_after_a_shift():
         known.cost([node]) for node in networks.permutations(known, Goal(values, ALL)) if (known.values(node) == values).all()
     ]
     assert min(costs) <= 12  # two shifts, a mask, and twice a shift and a lop3 are 12
-
-
-def test_outputs_may_be_bytes_of_one_word():
-    word = A & np.uint32(0x1F1F1F1F) | A << np.uint32(2) & np.uint32(0x80808080)
-    goals = [Goal((word >> k & 255) << np.uint32(8) | (word >> k + 8 & 255) << np.uint32(24), ALL) for k in np.uint32([0, 16])]
-    known = Synthesis(ExactFunction("div10"), "sm_90", [A])
-    for node in (X, ("shl", X, 2)):
-        known.add(node)
-    found = next(of_one_word(known, goals))
-    assert known.cost(found) <= 10  # a shift, a mask and a lop3 for both, a permutation for each
-    for node, goal in zip(found, goals, strict=True):
-        np.testing.assert_array_equal(known.values(node), goal.values)
-
-
-def test_two_outputs_share_a_word_of_the_bytes_that_both_have_of_two_inputs():
-    ours = A & np.uint32(255) | (B & np.uint32(255)) << np.uint32(8)
-    theirs = A >> np.uint32(24) | (B >> np.uint32(16) & np.uint32(255)) << np.uint32(24)
-    known = Synthesis(ExactFunction("morton16"), "sm_90", [A, B])
-    [node] = networks.shared_bytes(known, [Goal(ours, ALL), Goal(theirs, ALL)])
-    shared = known.values(node)
-    for word in (A, A >> np.uint32(24), B, B >> np.uint32(16)):
-        assert any(((word ^ shared >> np.uint32(8 * k)) & 255 == 0).all() for k in range(4))
 
 
 @pytest.mark.parametrize(("bits", "entries", "slots"), [(4, 16, 12), (4, 8, 4), (4, 4, 4), (3, 8, 12), (2, 4, 12), (1, 2, 12)])

@@ -12,10 +12,9 @@ import pytest
 from evo.approximation.bits import ExactFunction
 from evo.approximation.exact import exact_language
 from evo.approximation.exact_task import ExactTask
-from evo.approximation.linear import Linear
 from evo.approximation.nodes import parts_of, program_text
 from evo.approximation.samples import sample
-from evo.approximation.synthesis import Synthesis, synthesized
+from evo.approximation.synthesis import synthesized
 from evo.approximation.translation import translated
 from evo.language.program import parse_program
 from evo.native.ptx_vm import VirtualMachine
@@ -135,25 +134,6 @@ def test_instructions_compute_what_numpy_does(function):
 @pytest.mark.parametrize(("function", "most"), LANES.values(), ids=LANES, indirect=["function"])
 def test_lanes_are_computed_together(function, most):
     assert 0 < len(parts_of(translated(function))) <= most
-
-
-def four_digits(a):
-    return sum((a // 10**k % 10) << 4 * k for k in range(4))
-
-
-four_digits.precondition = "a < 10000"
-
-
-def offsets(a, b):
-    return (a << 7) + ((b & 7) << 4 | 5) - (a << 2) * 3 ^ (b >> 31 << 2 & 4)
-
-
-@pytest.mark.parametrize(("function", "most"), [(four_digits, 12), (offsets, 9)], indirect=["function"])
-def test_sums_are_put_together(function, most):
-    points = sample(function, 1 << 12, 7)
-    nodes = [*map(Linear(Synthesis(function, "sm_90", points)).node, translated(function))]
-    np.testing.assert_array_equal(results_of(function, program_text(nodes, function), points), np.stack(function(*points)))
-    assert len(parts_of(nodes)) <= most < len(parts_of(translated(function)))
 
 
 def rounded(x):
