@@ -15,15 +15,7 @@ from evo.approximation.graph import Term
 
 Word = Any  # a node or a constant
 _JOINS = ("bitwise_or", "bitwise_xor", "add")
-_LOGIC = {
-    "logical_and": "c0",
-    "bitwise_and": "c0",
-    "logical_or": "fc",
-    "bitwise_or": "fc",
-    "logical_xor": "3c",
-    "bitwise_xor": "3c",
-}
-_LOGIC |= {"logical_not": "0f", "invert": "0f"}
+_LOGIC = {"bitwise_and": "c0", "bitwise_or": "fc", "bitwise_xor": "3c", "invert": "0f"}
 _HALVES = {"add": "add2_f16", "subtract": "sub2_f16", "multiply": "mul2_f16", "minimum": "min2_f16", "maximum": "max2_f16"}
 
 
@@ -99,9 +91,6 @@ class Lanes:
         match term.op:
             case "view":
                 return self.word(operands[0])
-            case "cast" if term.operands[0].dtype.kind == "b":
-                mask = self._mask(operands[0])
-                return None if mask is None else _and(mask, repeated(1))
             case "cast" if min(term.width, term.operands[0].width) >= width:
                 return self.word(operands[0])
             case "right_shift" if counts == [*range(counts[0], 32, width)] and len({*operands[0]}) == 1 and count < 0:
@@ -109,10 +98,10 @@ class Lanes:
                 return ("sar" if term.dtype.kind == "i" else "shr", word, counts[0]) if word is not None and counts[0] else word
             case "bitwise_and" if (spread := self._spread(operands, width)) is not None:
                 return spread
-        words = [self._mask(lanes) if lanes[0].dtype.kind == "b" else self.word(lanes) for lanes in operands]
+        words = [self.word(lanes) for lanes in operands]
         if term.width < width or not words or None in words:
             return None
-        a, b, c = (*words, 0, 0)[:3]
+        a, b = (*words, 0)[:2]
         most = [max(map(self._most, lanes)) for lanes in operands]
         if isinstance(a, int) and term.op in ("bitwise_and", "add", "multiply"):
             a, b, most = b, a, most[::-1]
@@ -121,10 +110,8 @@ class Lanes:
                 return a
             case "bitwise_and" if isinstance(b, int):
                 return _and(a, b)
-            case "bitwise_and" | "bitwise_or" | "bitwise_xor" | "invert":
-                return (f"lop3_{_LOGIC[term.op]}", a, b, 0)
-            case "where":
-                return ("lop3_ca", a, b, c)
+            case op if op in _LOGIC:
+                return (f"lop3_{_LOGIC[op]}", a, b, 0)
             case "left_shift" if 0 < count < width:
                 moved = ("shl", a, count)
                 return moved if most[0] << count <= full else _and(moved, repeated(full << count & full))
@@ -179,11 +166,8 @@ class Lanes:
         shifted, masks = operands if operands[1][0].op == "constant" else operands[::-1]
         if masks[0].op != "constant" or len({lane.bits() for lane in masks}) > 1:
             return None
-        mask, moved_left = masks[0].bits(), 0
-        if all(lane.op == "left_shift" and lane.operands[1].op == "constant" for lane in shifted):
-            lefts = {lane.operands[1].bits() for lane in shifted}
-            moved_left, shifted = (lefts.pop() if len(lefts) == 1 else -1), tuple(lane.operands[0] for lane in shifted)
-        if moved_left < 0 or not mask or mask >> width or (mask >> moved_left) << moved_left != mask:
+        mask = masks[0].bits()
+        if not mask or mask >> width:
             return None
         sources = [
             (lane.operands[0], lane.operands[1].bits())
@@ -195,19 +179,18 @@ class Lanes:
         step = sources[1][1] - first
         if whole.width != 32 or not 0 < step < width or sources != [(whole, first + k * step) for k in range(len(sources))]:
             return None
-        size, gap = (mask >> moved_left).bit_length(), width - step
+        size, gap = mask.bit_length(), width - step
         length = step * (len(sources) - 1) + size
         field = self._single(whole)
         field = _and(("shr", field, first) if first else field, (1 << length) - 1)
         if length <= gap:
-            factor = sum(1 << gap * k + moved_left for k in range(len(sources)))
+            factor = sum(1 << gap * k for k in range(len(sources)))
             return _and(("mul", field, factor), _repeated(width, mask))
         if size > min(step, gap) or step + size > 2 * gap:
             return None
         if len(sources) == 4:  # the upper two first
             field = _and(("lop3_fc", field, ("shl", field, 2 * gap), 0), _repeated(2 * width, (1 << step + size) - 1))
-        field = ("lop3_fc", field, ("shl", field, gap), 0)
-        return _and(("shl", field, moved_left) if moved_left else field, _repeated(width, mask))
+        return _and(("lop3_fc", field, ("shl", field, gap), 0), _repeated(width, mask))
 
     def _is_signed(self, width: int, *operands: Sequence[Term]) -> bool | None:
         """Tell if all values are those of lanes with a sign (True), or without one (False); None: neither."""
@@ -259,53 +242,6 @@ class Lanes:
         bias = _repeated(width, 1 << width - 1) if is_signed else 0
         half = ("shr", ("lop3_90", _repeated(width, (1 << width) - 2), a, b), 1)  # a & ~(b ^ c)
         return _signs(("add", half, ("lop3_18", a, b, bias) if bias else ("lop3_30", a, b, 0)), width)
-
-    def _mask(self, terms: tuple[Term, ...]) -> Word | None:
-        """Lanes of ones where truths hold."""
-        term, width = terms[0], 32 // len(terms)
-        if len({(lane.op, lane.dtype) for lane in terms}) > 1 or term.op in ("constant", "input"):
-            return None
-        operands = [tuple(lane.operands[k] for lane in terms) for k in range(len(term.operands))]
-        if term.operands[0].dtype.kind == "b":
-            masks = [self._mask(lanes) for lanes in operands]
-            return None if term.op not in _LOGIC or None in masks else (f"lop3_{_LOGIC[term.op]}", *(*masks, 0, 0)[:3])
-        if term.operands[0].dtype.kind not in "iu" or (a := self.word(operands[0])) is None:
-            return None
-        most = max(map(self._most, operands[0]))
-        if term.op == "cast":
-            return self._is_not_zero(a, most, width)
-        if len(operands) < 2 or (b := self.word(operands[1])) is None:
-            return None
-        match term.op:
-            case "equal" | "not_equal":
-                if any(max(map(self._most, lanes)) >> width for lanes in operands):
-                    return None
-                differs = self._is_not_zero(
-                    a if b == 0 else ("lop3_3c", a, b, 0), most | max(map(self._most, operands[1])), width
-                )
-                return differs if term.op == "not_equal" else ("lop3_0f", differs, 0, 0)
-            case "greater" | "less":
-                return (
-                    self._is_more(operands, a, b, width) if term.op == "greater" else self._is_more(operands[::-1], b, a, width)
-                )
-            case "greater_equal" | "less_equal":
-                turned = (operands, a, b) if term.op == "less_equal" else (operands[::-1], b, a)
-                is_more = self._is_more(*turned, width)
-                return None if is_more is None else ("lop3_0f", is_more, 0, 0)
-        return None
-
-    def _is_not_zero(self, a: Word, most: int, width: int) -> Word | None:
-        if most >> width:
-            return None
-        if most.bit_count() == 1:
-            shift = width - most.bit_length()
-            while isinstance(a, tuple) and (a[0] == "shr" or (a[0] == "lop3_c0" and isinstance(a[2], int))):
-                a, shift = a[1], shift - a[2] if a[0] == "shr" else shift
-            return _signs(("shl", a, shift) if shift > 0 else ("shr", a, -shift) if shift else a, width)
-        low = _repeated(width, (1 << width - 1) - 1)
-        if not most >> width - 1:
-            return _signs(("add", a, low), width)
-        return _signs(("lop3_fc", ("add", _and(a, low), low), a, 0), width)
 
 
 def _repeated(width: int, value: int) -> int:

@@ -82,4 +82,4 @@ def _equal(known: Any, node: Any, candidates: Sequence[Any]) -> Iterator[Any]:
         solvers.logic_of_three,
     ):
         for solution in islice(finder(rows, goal), _MOST_OF_SOLVER):
-            yield known.node(solution, nodes)
+            yield from solvers.nodes_of(solution, lambda i: [nodes[i]])

@@ -5,7 +5,8 @@ rows of a matrix. Bits of a logical function are independent, so its constants f
 from differences and bounds. Owns this arithmetic. Knows nothing of searches.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,6 +37,19 @@ class Solution(NamedTuple):
 def row(index: Any) -> tuple[str, int]:
     """The operand that is a row."""
     return ("row", int(index))
+
+
+def nodes_of(solution: Solution, of_row: Callable[[int], Sequence[Any]]) -> Iterator[Any]:
+    """A solution, by each node of each row among its operands. Other operands are nodes and constants."""
+    operands = [
+        [*nodes_of(operand, of_row)]
+        if isinstance(operand, Solution)
+        else of_row(operand[1])
+        if isinstance(operand, tuple) and operand[0] == "row"
+        else [operand]
+        for operand in solution.operands
+    ]
+    yield from ((solution.name, *chosen) for chosen in product(*operands))
 
 
 def copies(rows: Words, goal: Goal) -> list[int]:
@@ -118,27 +132,22 @@ def logic_of_three(rows: Words, goal: Goal) -> Iterator[Solution]:
 
 def logic_of_two(rows: Words, goal: Goal) -> Iterator[Solution]:
     """Solve by two rows: each bit is one of two functions of both rows' bits, as a constant chooses."""
-    for i in range(len(rows) - 1):
-        for j, table, constant in logic_of_pairs(rows[i], rows[i + 1 :], goal):
-            yield Solution(f"lop3_{table:02x}", (row(i), row(i + 1 + j), constant))
-
-
-def logic_of_pairs(left: Words, right: Words, goal: Goal) -> Iterator[tuple[int, int, int]]:
-    """Pairs of a row of `left`, or the only one, and one of `right` that give a goal: index, table and constant."""
     ones, zeros = goal.values & goal.care, ~goal.values & goal.care
-    kept = np.arange(len(right))
-    for part in (slice(0, _FEW), slice(None)):
-        partners, mine = right[kept, part], left[part] if left.ndim == 1 else left[kept, part]
-        seen = np.empty((4, 2, len(kept)), np.uint32)
-        for cell, (a, b) in enumerate(_CELLS):
-            here = (mine if a else ~mine) & (partners if b else ~partners)
-            seen[cell, 1] = np.bitwise_or.reduce(here & ones[part], axis=1)
-            seen[cell, 0] = np.bitwise_or.reduce(here & zeros[part], axis=1)
-        is_good = np.bitwise_or.reduce(seen[:, 0] & seen[:, 1], axis=0) == 0
-        kept, seen = kept[is_good], seen[:, :, is_good]
-    for k, j in enumerate(kept):
-        if solution := _two_functions(seen[:, :, k]):
-            yield int(j), *solution
+    for i, row_words in enumerate(rows[:-1]):
+        kept = np.arange(i + 1, len(rows))
+        for part in (slice(0, _FEW), slice(None)):
+            partners, mine = rows[kept, part], row_words[part]
+            seen = np.empty((4, 2, len(kept)), np.uint32)
+            for cell, (a, b) in enumerate(_CELLS):
+                here = (mine if a else ~mine) & (partners if b else ~partners)
+                seen[cell, 1] = np.bitwise_or.reduce(here & ones[part], axis=1)
+                seen[cell, 0] = np.bitwise_or.reduce(here & zeros[part], axis=1)
+            is_good = np.bitwise_or.reduce(seen[:, 0] & seen[:, 1], axis=0) == 0
+            kept, seen = kept[is_good], seen[:, :, is_good]
+        for k, j in enumerate(kept):
+            if solution := _two_functions(seen[:, :, k]):
+                table, constant = solution
+                yield Solution(f"lop3_{table:02x}", (row(i), row(j), constant))
 
 
 def _two_functions(seen: Words) -> tuple[int, int] | None:
@@ -184,27 +193,19 @@ def bytes_of_two(rows: Words, goal: Goal, *, most: int = 64) -> Iterator[Solutio
         yield Solution("prmt", (row(i), row(j), sum(int(c) << 4 * k for k, c in enumerate(codes))))
 
 
-def _where_it_matters(rows: Words, goal: Goal) -> tuple[Words, Goal]:
-    """Without points at which no bit matters."""
+def _where_it_matters(rows: Words, goal: Goal) -> tuple[Words, Goal, int | None]:
+    """Without points at which no bit matters; and how many low bits do not, if all others do at each point."""
     points = np.flatnonzero(goal.care)
-    if len(points) in (0, len(goal.care)):
-        return rows, goal
-    return np.ascontiguousarray(rows[:, points]), Goal(goal.values[points], goal.care[points])
-
-
-def num_free_low(goal: Goal) -> int | None:
-    """Count of low bits that do not matter, if all others do."""
-    care = np.unique(goal.care)
-    if len(care) != 1:
-        return None
-    free = int(~care[0] & ALL).bit_length()
-    return free if int(care[0]) == (0xFFFFFFFF >> free << free) else None
+    if len(points) not in (0, len(goal.care)):
+        rows, goal = np.ascontiguousarray(rows[:, points]), Goal(goal.values[points], goal.care[points])
+    care = int(goal.care[0])
+    free = (~care & 0xFFFFFFFF).bit_length()
+    return rows, goal, free if (goal.care == care).all() and care == 0xFFFFFFFF >> free << free else None
 
 
 def sums(rows: Words, goal: Goal) -> Iterator[Solution]:
     """A row plus a constant, two rows, or their difference; low bits need not matter."""
-    rows, goal = _where_it_matters(rows, goal)
-    free = num_free_low(goal)
+    rows, goal, free = _where_it_matters(rows, goal)
     if free is None:
         return
     room = np.uint32((1 << free) - 1)
@@ -226,8 +227,8 @@ def sums(rows: Words, goal: Goal) -> Iterator[Solution]:
 
 def scaled(rows: Words, goal: Goal) -> Iterator[Solution]:
     """A row, and another one times a small factor or shifted."""
-    rows, goal = _where_it_matters(rows, goal)
-    if (goal.care != ALL).any():
+    rows, goal, free = _where_it_matters(rows, goal)
+    if free != 0:
         return
     indices = {words.tobytes(): k for k, words in reversed([*enumerate(rows)])}
     for j, words in enumerate(rows):
@@ -242,8 +243,7 @@ def scaled(rows: Words, goal: Goal) -> Iterator[Solution]:
 
 def dots(rows: Words, goal: Goal) -> Iterator[Solution]:
     """A sum of the bytes of a row, each times a constant, plus a constant; low bits need not matter."""
-    rows, goal = _where_it_matters(rows, goal)
-    free = num_free_low(goal)
+    rows, goal, free = _where_it_matters(rows, goal)
     if free is None:
         return
     shifts = np.arange(0, 32, 8, dtype=np.uint32)
@@ -261,8 +261,8 @@ def dots(rows: Words, goal: Goal) -> Iterator[Solution]:
 
 def products(rows: Words, goal: Goal) -> Iterator[Solution]:
     """A row times a constant plus a constant, by an odd difference of two points."""
-    rows, goal = _where_it_matters(rows, goal)
-    if (goal.care != ALL).any():
+    rows, goal, free = _where_it_matters(rows, goal)
+    if free != 0:
         return
     for i, words in enumerate(rows):
         steps = words - words[0]
@@ -278,8 +278,7 @@ def products(rows: Words, goal: Goal) -> Iterator[Solution]:
 
 def high_products(rows: Words, goal: Goal) -> Iterator[Solution]:
     """The high word of a row times a constant, whose bounds follow from each point."""
-    rows, goal = _where_it_matters(rows, goal)
-    free = num_free_low(goal)
+    rows, goal, free = _where_it_matters(rows, goal)
     if free is None:
         return
     for name, dtype, largest in (("mulhi", np.uint32, 0xFFFFFFFF), ("mulhi_s", np.int32, 0x7FFFFFFF)):

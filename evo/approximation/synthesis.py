@@ -177,19 +177,7 @@ class Synthesis:
     def _nodes(self, finders: Sequence[Iterator[solvers.Solution]], nodes: Sequence[Node] = ()) -> Iterator[Node]:
         for solutions in finders:
             for solution in islice(solutions, MOST_OF_SOLVER):
-                yield self.node(solution, nodes or self._sorted[0])
-
-    def node(self, solution: solvers.Solution, nodes: Sequence[Node]) -> Node:
-        """A solution, whose rows are those of nodes."""
-        operands = [
-            self.node(operand, nodes)
-            if isinstance(operand, solvers.Solution)
-            else nodes[operand[1]]
-            if isinstance(operand, tuple)
-            else operand
-            for operand in solution.operands
-        ]
-        return (solution.name, *operands)
+                yield from solvers.nodes_of(solution, lambda i: [(nodes or self._sorted[0])[i]])
 
     @cached_property
     def _converted(self) -> dict[str, Words]:

@@ -1,12 +1,12 @@
 """Rows of two instructions in great number, and goals one or two instructions from them.
 
-A sum, difference or xor of two rows is looked up by a hash of the missing row; a row of small numbers may select bytes or bits of
-constants. Owns these rows. Knows nothing of searches.
+A sum, difference or xor of two rows is looked up by a hash of the missing row; a row of small numbers may select bits of a
+constant. Owns these rows. Knows nothing of searches.
 """
 
 from collections.abc import Iterator
 from functools import cached_property
-from itertools import islice, product
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -67,7 +67,6 @@ class WideRows:
                 self._apply(name, [input_node] * len(first), value, (first, words))
         for input_node in inputs:
             self._take_nodes([("lop3_28", input_node, ("shr", input_node, k), (1 << k) - 1) for k in range(1, 17)])
-            self._take_nodes([*_chains(input_node), *_chains(("add", input_node, 0xFFFFFFFF))])
         if len(inputs) == 2:
             self._alike(first, *inputs)
         for name, *constants in _UNARY if len(inputs) < 3 else ():
@@ -124,24 +123,12 @@ class WideRows:
             solvers.logic_of_one(self.words, goal),
             self._selected(goal),
             self._pairs(goal),
-            self._with_input(goal),
             self._bytes(goal),
         )
         for finder in finders:
             for solution in islice(finder, _MOST_OF_SOLVER):
-                yield from self._nodes_of(solution)
-
-    def _nodes_of(self, solution: Solution) -> Iterator[Any]:
-        """A solution, by each node that gives the words of an operand, since one of them may share more with another."""
-        operands = [
-            [*self._nodes_of(operand)]
-            if isinstance(operand, Solution)
-            else self._seen[self.words[operand[1]].tobytes()]
-            if isinstance(operand, tuple) and operand[0] == "row"
-            else [operand]
-            for operand in solution.operands
-        ]
-        yield from ((solution.name, *chosen) for chosen in product(*operands))
+                # by each node that gives the words of a row, since one of them may share more with another
+                yield from solvers.nodes_of(solution, lambda i: self._seen[self.words[i].tobytes()])
 
     def _pairs(self, goal: Goal) -> Iterator[Solution]:
         mask = goal.care[0]
@@ -172,13 +159,6 @@ class WideRows:
     def _hashed(self) -> tuple[Words, NDArray[np.intp]]:
         return _sorted_hashes(self.words)
 
-    def _with_input(self, goal: Goal) -> Iterator[Solution]:
-        """Solve by an input and any row, bit by bit."""
-        for i, node in enumerate(self.nodes[:MOST_FIRST]):
-            if node[0] == "%":
-                for j, table, constant in solvers.logic_of_pairs(self.words[i], self.words, goal):
-                    yield Solution(f"lop3_{table:02x}", (row(i), row(j), constant))
-
     def _bytes(self, goal: Goal) -> Iterator[Solution]:
         care, wanted = (_bytes_of(words[:_FEW]) for words in (goal.care, goal.values & goal.care))
         has = np.zeros(len(self.words), np.int64)
@@ -197,14 +177,8 @@ class WideRows:
         return _bytes_of(self.words[:, :_FEW])
 
     def _selected(self, goal: Goal) -> Iterator[Solution]:
-        """Solve by tables: nibbles of a row select bytes of two constants, or the row shifts a constant."""
+        """Solve by a table: the row shifts a constant."""
         used = np.bitwise_or.reduce(self.words, axis=1)
-        for i in np.flatnonzero(((used & 0x8888) == 0) & ((used & 0x7777) != 0))[:MOST_SMALL]:
-            table: dict[int, tuple[int, int]] = {}
-            if all(_fits(table, self.words[i] >> np.uint32(4 * k) & 7, goal.values >> np.uint32(8 * k) & 255,
-                         goal.care >> np.uint32(8 * k) & 255) for k in range(4)):  # fmt: skip
-                low, high = (sum(table.get(4 * half + k, (0, 0))[0] << 8 * k for k in range(4)) for half in (0, 1))
-                yield Solution("prmt", (low, high, row(i)))
         ones, zeros = np.bitwise_or.reduce(goal.values & goal.care), np.bitwise_or.reduce(~goal.values & goal.care)
         count = int(ones & zeros).bit_length()
         if count > 4 or int(ones) >> count:
@@ -219,17 +193,6 @@ class WideRows:
             else:
                 if bits < 1 << 32:
                     yield Solution("lop3_c0", (("shr", bits, self.nodes[i]), (1 << count) - 1, 0))
-
-
-def _chains(node: Any) -> Iterator[Any]:
-    """A node and its shifts by 1, 2, 4, 8 and 16, or in the other order, joined one after the other."""
-    for shift in ("shr", "shl"):
-        for table in ("lop3_3c", "lop3_fc"):  # xor, or
-            for steps in ((1, 2, 4, 8, 16), (16, 8, 4, 2, 1)):
-                chain = node
-                for k in steps:
-                    chain = (table, chain, (shift, chain, k), 0)
-                    yield chain
 
 
 def _bytes_of(words: Words) -> NDArray[np.uint8]:
@@ -251,13 +214,3 @@ def _keys(hashes: Words) -> NDArray[np.uint64]:
 def _sorted_hashes(words: Words) -> tuple[Words, NDArray[np.intp]]:
     hashes = _hashes(words)
     return hashes, np.argsort(_keys(hashes), kind="stable")
-
-
-def _fits(table: dict[int, tuple[int, int]], keys: Any, values: Any, care: Any) -> bool:
-    """Return whether each key has one value; adds these to a table of values and their known bits."""
-    for key, value, mask in set(zip(keys.tolist(), values.tolist(), care.tolist(), strict=True)):
-        bits, known = table.get(key, (0, 0))
-        if (bits ^ value) & known & mask:
-            return False
-        table[key] = bits | value & mask, known | mask
-    return True

@@ -99,16 +99,13 @@ def test_field_nodes_are_the_arithmetic_of_fields():
             assert _word([each.astype(np.uint32) for each in fields], width).tobytes() in rows, (name, width)
 
 
-PARITY, BITS = 0x96696996, 0x32212110  # of the numbers below 32, and how many bits those below 8 have
-TABLE = sum((BITS >> 4 * (A >> 4 * k & 7) & 15) << 8 * k for k in range(4)).astype(np.uint32)
+PARITY = 0x96696996  # of the numbers below 32
 OF_TWO = {
     "xor": (A * np.uint32(255) ^ A >> np.uint32(13), ALL),
     "sum": (A * np.uint32(255) + (A & 0x0F0F0F0F), ALL),
     "difference": ((A >> np.uint32(5)) - A * np.uint32(3), ALL),
-    "with an input": (A & ~(A * np.uint32(3)), ALL),
     "bytes": ((A * np.uint32(255)) >> np.uint32(8) & 0xFFFF | (A & 0xFF) << np.uint32(16), ALL),
     "bit of a constant": (np.uint32(PARITY) >> (A & 31) & 1, ALL),
-    "bytes of constants": (TABLE, ALL),
 }
 
 
