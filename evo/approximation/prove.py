@@ -5,13 +5,15 @@ Owns these. `evo.approximation.certificate` proves.
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.approximation.certificate import certified
-from evo.approximation.exact import certified_exact
+from evo.approximation.certificate import Certificate, certified
+from evo.approximation.exact import ExactCertificate, certified_exact
 from evo.approximation.exact_header import exact_header
 from evo.approximation.exact_task import ExactTask
 from evo.approximation.header import cuda_header
@@ -55,65 +57,41 @@ def prove_elites(
         UserError: it is not a run of approximations, there is no such elite, or the function has no value somewhere.
     """
     task, problem = run.search.problem.task, run.search.problem
+    language, elites = problem.language, run.search.elites()
+    prove: Callable[..., Certificate | ExactCertificate]
+    header: tuple[str, Callable[..., str]]
+    notes, proven = list[str](), list[Any]()
     if isinstance(task, ExactTask):
         if tune or interval is not None:
             raise UserError(f"{'--tune' if tune else '--interval'}: is for approximations; an exact function has no errors")
-        yield from _prove_exact(run, task, front_of(run).rows.tolist() if front else [row_of_elite(run, name)], folder, bar)
-        return
-    if not isinstance(task, ApproximationTask):
+        prove = partial(certified_exact, function=task.function, note=notes.append)
+        header = EXACT_HEADER, exact_header
+    elif isinstance(task, ApproximationTask):
+        instruction_set = problem.config.program.instruction_set
+        if instruction_set not in SHIPPED:
+            raise UserError(f"program.instruction_set: a proof knows the instructions of {' and '.join(SHIPPED)} only")
+        ends = task.interval if interval is None else checked_interval(interval, "--interval")
+        prove = partial(certified, function=task.function, form=task.format, interval=ends, instruction_set=instruction_set)
+        header = HEADER, cuda_header
+    else:
         raise UserError(f"{run.run_dir.path}: evo prove is for runs of evo.ApproximationTask and evo.ExactTask")
-    instruction_set = problem.config.program.instruction_set
-    if instruction_set not in SHIPPED:
-        raise UserError(f"program.instruction_set: a proof knows the instructions of {' and '.join(SHIPPED)} only")
-    ends = task.interval if interval is None else checked_interval(interval, "--interval")
     rows = front_of(run).rows.tolist() if front else [row_of_elite(run, name)]
-    names, programs = cell_names(run, rows), run.search.elites().solution[rows]
-    folder.mkdir(parents=True, exist_ok=True)
-    proven = []
-    if tune:
-        programs = tuned(problem.language, task, programs)
-    for cell, file_name, words in zip(names, file_names(names, ".json"), programs, strict=True):
-        path = folder / file_name
-        with bar(f"cell {cell}") as progress:
-            certificate = certified(
-                problem.language,
-                words,
-                task.function,
-                task.format,
-                ends,
-                instruction_set=instruction_set,
-                target=str(task.slots),
-                state=path,
-                progress=progress,
-            )
-        write_atomically(path, certificate.text().encode())
-        proven.append((certificate, words))
-        yield path, f"cell {cell}: {certificate.description()}"
-    header = folder / HEADER
-    write_atomically(header, cuda_header(problem.language, proven).encode())
-    yield header, ""
-
-
-def _prove_exact(run: Run, task: ExactTask, rows: list[int], folder: Path, bar: Bar) -> Iterator[tuple[Path, str]]:
-    """Proves elites that are right on the sample."""
-    elites, language = run.search.elites(), run.search.problem.language
-    rows = [row for row in rows if elites.objective[row] == 0.0]
-    if not rows:
+    if isinstance(task, ExactTask) and not (rows := [row for row in rows if elites.objective[row] == 0.0]):
         raise UserError(f"{run.run_dir.path}: no program is right on the sample yet; search longer")
     folder.mkdir(parents=True, exist_ok=True)
-    names, proven = cell_names(run, rows), []
-    for cell, file_name, row in zip(names, file_names(names, ".json"), rows, strict=True):
-        path, words, notes = folder / file_name, elites.solution[row], list[str]()
-        target = str(task.slots)
+    names, programs = cell_names(run, rows), elites.solution[rows]
+    if tune and isinstance(task, ApproximationTask):
+        programs = tuned(language, task, programs)
+    for cell, file_name, words in zip(names, file_names(names, ".json"), programs, strict=True):
+        path = folder / file_name
+        notes.clear()
         with bar(f"cell {cell}") as progress:
-            certificate = certified_exact(
-                language, words, task.function, target=target, state=path, progress=progress, note=notes.append
-            )
+            certificate = prove(language, words, target=str(task.slots), state=path, progress=progress)
         write_atomically(path, certificate.text().encode())
         proven.append((certificate, words))
         yield path, f"cell {cell}: {certificate.description()}" + "".join(f"{line}\n" for line in notes)
-    write_atomically(folder / EXACT_HEADER, exact_header(language, proven).encode())
-    yield folder / EXACT_HEADER, ""
+    write_atomically(folder / header[0], header[1](language, proven).encode())
+    yield folder / header[0], ""
 
 
 def tuned(language: Language, task: ApproximationTask, words: NDArray[np.uint64]) -> NDArray[np.uint64]:
