@@ -1,7 +1,8 @@
 """Words of bytes that are looked up in tables of up to 16 entries, by permutations of bytes.
 
 A prmt whose third operand is a word of nibbles looks up a byte for each of four among the eight of its first two operands, and
-three of them look up among sixteen. Owns which nibbles and tables there are. Knows nothing of searches.
+three of them look up among sixteen. A sign that is a bit of a code is joined to a table of sizes. Owns which nibbles and tables
+there are. Knows nothing of searches.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,6 +27,13 @@ class _Table(NamedTuple):
             return None
         ones = tuple(a | b for a, b in zip(self.ones, table.ones, strict=True))
         return _Table(ones, tuple(x | y for x, y in zip(self.care, table.care, strict=True)))
+
+    def without(self, bit: int) -> "_Table | None":
+        """One that gives the same whatever a bit of the index is; None: there is none."""
+        return self.joined(_Table(*(tuple(column[v ^ bit] for v in range(16)) for column in self)))
+
+
+_SIGNS = _Table((0,) * 8 + (0x80,) * 8, (0x80,) * 16)
 
 
 def looked_up(known: Any, goals: Sequence[Goal]) -> Iterator[Any]:
@@ -89,11 +97,13 @@ def _codes(known: Any) -> Iterator[Any]:
 
 def _words_of(code: Any, words: Words, table: _Table, is_shared: bool) -> Any:
     """The lookup of a word's four lower nibbles in a table. is_shared: the upper half of the word before a shift by 16, too."""
+    sizes, signs = (_Table(*(tuple(each & mask for each in column) for column in table)) for mask in (0x7F, 0x80))
+    if sizes.without(8) and signs.joined(_SIGNS) and not table.without(8) and not is_shared:
+        moved = ("prmt", code, ("shl", code, 4), 0x1504)  # the highest bit of each nibble to that of its byte
+        return ("lop3_d8", _words_of(code, words, sizes, is_shared), moved, 0x80808080)  # c ? b : a
     used = 15
     for bit in (8, 4):  # which the table may ignore
-        order = [v ^ bit for v in range(16)]
-        flipped = _Table(*(tuple(column[v] for v in order) for column in table))
-        if joined := table.joined(flipped):
+        if joined := table.without(bit):
             table, used = joined, used & ~bit
     ones = table.ones
     a, b, c, d = (sum(ones[k + i] << 8 * i for i in range(4)) for k in (0, 4, 8, 12))

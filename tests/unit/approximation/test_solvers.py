@@ -185,14 +185,18 @@ def test_bits_move_both_ways_after_a_shift():
     assert min(costs) <= 12  # two shifts, a mask, and twice a shift and a lop3 are 12
 
 
-@pytest.mark.parametrize(("bits", "entries", "slots"), [(4, 16, 12), (4, 8, 4), (4, 4, 4), (3, 8, 12), (2, 4, 12), (1, 2, 12)])
+@pytest.mark.parametrize(
+    ("bits", "entries", "slots"), [(4, 16, 12), (4, 8, 4), (4, 4, 4), (3, 8, 12), (2, 4, 12), (1, 2, 12), (4, -16, 10)]
+)
 @pytest.mark.parametrize("place", [0, 1])
 def test_bytes_of_fields_are_looked_up_in_tables(bits, entries, slots, place):
-    rng = np.random.default_rng(bits + entries)
-    table = rng.permutation(256)[:entries].astype(np.uint8)
+    rng = np.random.default_rng(bits + abs(entries))
+    table = rng.permutation(256)[: abs(entries)].astype(np.uint8)
+    if entries < 0:  # signs, and sizes
+        table = (table[np.arange(16) % 8] & 0x7F | np.arange(16) // 8 << 7).astype(np.uint8)
     found = Synthesis(ExactFunction("u4x8_f16x2x4"), "sm_90", [A[:128]])
     fields = np.stack([A >> np.uint32(4 * bits * place + bits * k) & np.uint32((1 << bits) - 1) for k in range(4)], axis=1)
-    values = table[fields % entries].view(np.uint32)[:, 0]  # of a larger table with the same entries again
+    values = table[fields % abs(entries)].view(np.uint32)[:, 0]  # of a larger table with the same entries again
     nodes = [*looked_up(found, [Goal(values[:128], ALL[:128])])]
     whole = Synthesis(found.function, "sm_90", [A])
     right = [node for node in nodes if (whole.values(node) == values).all()]
