@@ -172,8 +172,15 @@ def test_a_closed_output_and_a_lost_working_folder(tmp_path, script, message):
 
 
 @pytest.mark.parametrize("verb", verbs_with("CONFIG"))
-def test_every_verb_refuses_a_missing_config(refusal, verb):
+def test_every_verb_refuses_a_config_that_is_missing_or_a_folder(refusal, tmp_path, verb):
+    (tmp_path / "folder").mkdir()
     assert refusal(verb, "none.yaml", *NEEDED.get(verb, ())) == "none.yaml: cannot read the config: No such file or directory"
+    if verb != "compile":  # which takes the folder of a run
+        assert refusal(verb, "folder", *NEEDED.get(verb, ())).endswith(": Is a directory")
+
+
+def test_a_plot_that_does_not_exist(refusal, finished_run):
+    assert refusal("plot", finished_run, "--plot", "portrait").startswith("--plot portrait: unknown plot, one of: heatmap, ")
 
 
 def test_a_program_that_is_wrong_or_cannot_be_read(refusal, small_config, tmp_path):

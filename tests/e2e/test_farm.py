@@ -140,6 +140,29 @@ def test_kills_of_workers_and_of_the_run_change_nothing(start, start_worker, add
     assert not (folder / "quarantine").exists()
 
 
+def test_cubins_of_a_farm_are_those_of_this_machine(fork_evo, start_evo, start, address, small_config, tmp_path):
+    keys = fork_evo("worker", "--new-keys", "keys")
+    assert (keys.returncode, keys.stderr) == (0, "")
+    assert "keys/run" in keys.stdout and "keys/worker" in keys.stdout
+    worker = start_evo("worker", "--connect", address, "--workers", "2", "--keys", "keys/worker", "--json")
+    config, no_cache = small_config(), ("--set", "evaluation.cache_megabytes=0")
+    farm = ("--set", f"evaluation.farm={{listen: '{address}', keys: keys/run}}", "--set", "evaluation.local_workers=0")
+    compiled = fork_evo("compile", config, "--random", "40", "--output", "farm", *farm, *no_cache)
+    assert (compiled.returncode, complaints(compiled)) == (0, [])
+    assert fork_evo("compile", config, "--random", "40", "--output", "local", *no_cache).returncode == 0
+    farm_programs, local_programs = (
+        json.loads((tmp_path / name / "index.json").read_text())["programs"] for name in ("farm", "local")
+    )
+    assert [entry["program"] for entry in farm_programs] == [entry["program"] for entry in local_programs]
+    assert len(farm_programs) == 40
+    worker.wait_until(lambda: status_of(worker).get("run") is False and status_of(worker)["programs"])
+    status = status_of(worker)
+    sites = {(entry["file"], entry["kernel"], entry["site"]) for entry in local_programs}  # equal programs have one
+    assert (status["programs"], status["failures"], status["queue"]) == (len(sites), 0, 0)
+    worker.signal(signal.SIGINT)
+    assert (worker.wait(), worker.stderr) == (0, "")
+
+
 # ---- commands
 
 

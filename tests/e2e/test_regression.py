@@ -179,3 +179,15 @@ def test_simplify_prints_scores_and_writes_a_program_that_eval_reads(fork_evo, r
     again = fork_evo("eval", regression_run / "config.yaml", "simple.txt").stdout
     assert f"objective         {after:.6g}\n" in again
     assert fork_evo("simplify", regression_run, "--output", "simple.txt").stdout == done.stdout
+
+
+def test_simplify_writes_a_front_into_a_folder(fork_evo, regression_run, tmp_path):
+    done = fork_evo("simplify", regression_run, "--front", "--tolerance", "0", "--output", "front")
+    assert (done.returncode, done.stderr) == (0, "")
+    cells = [line[1:].split()[0] for line in fork_evo("show", regression_run, "--front").stdout.splitlines()[1:]]
+    names = [f"{i:03d}_cell_{cell.replace(',', '_')}.txt" for i, cell in enumerate(cells, 1)]
+    assert done.stdout.splitlines()[-len(names) :] == [f"front/{name}" for name in names]
+    assert sorted(path.name for path in (tmp_path / "front").iterdir()) == names
+    for line in re.findall(r"^objective .*$", done.stdout, re.M):
+        before, after = map(float, line.split()[1:])
+        assert after >= before

@@ -87,6 +87,19 @@ def test_a_damaged_checkpoint_is_named_and_the_run_goes_on_from_the_one_before_i
     assert [path.name for path in checkpoints(run)] == ["00000005.ckpt", "00000006.ckpt"]
 
 
+def test_a_run_whose_metrics_were_cut_short_says_so_and_can_be_plotted_for_good(fork_evo, copied_run):
+    path = copied_run / "metrics.jsonl"
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    num_left = num_rows(copied_run)
+    resumed = fork_evo("resume", copied_run, "--set", "stop.generations=8", "--set", "output.plots=[curves]")
+    line = f"evo: {path}: {6 - num_left} of 6 generations are missing; curves leave them out\n"
+    assert resumed.returncode == 0
+    assert resumed.stderr.startswith(line)
+    found = [row["generations"] for row in state_of(copied_run).metrics]
+    assert found == [*range(1, num_left + 1), 7, 8]
+    assert fork_evo("plot", copied_run, "--plot", "curves").returncode == 0
+
+
 def refused(completed, *parts: str) -> None:
     """Exit code 2, one line that says this much, and nothing on standard output."""
     assert completed.returncode == 2, completed.stdout + completed.stderr

@@ -158,6 +158,12 @@ def test_the_second_ctrl_c_aborts_at_once_gives_the_cursor_back_and_the_last_che
     assert_equals_whole_run(run, blocking_config)
 
 
+def test_a_run_whose_terminal_is_closed_is_saved(run_on_terminal, small_config):
+    terminal, run = run_on_terminal(small_config(SAVED_BY_SIGNAL))
+    assert terminal.hang_up() == 130
+    assert_saved(run)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
 def test_a_run_that_is_asked_to_end_is_saved_and_goes_on_to_the_same_end(
     start_fork, fork_evo, small_config, assert_equals_whole_run, tmp_path, number

@@ -127,6 +127,21 @@ def test_paths_of_what_lies_in_a_run_folder_are_relative_to_it(minimal, tmp_path
     assert load_config(tmp_path / "runs" / "a" / "config.yaml") == config
 
 
+@pytest.mark.parametrize("written", ["1e6", "1E6", "1e+6", "1.0e6", "1000000.0", "'1e6'", "1000000"])
+def test_a_whole_number_is_an_integer_however_it_is_written(minimal, tmp_path, written):
+    config = load_config(minimal, (f"stop.evaluations={written}", f"search.archive.dims=[{written}, 2]"))
+    assert (config.stop.evaluations, config.search.archive.dims) == (1000000, [1000000, 2])
+    assert type(config.stop.evaluations) is int
+    path = tmp_path / "in_the_file.yaml"
+    path.write_text(f"{MINIMAL}seed: {written}\n")
+    assert load_config(path).seed == 1000000 and "seed: 1000000\n" in dump_config(load_config(path))
+
+
+@pytest.mark.parametrize("written", ["1.5", "15e-1", "1e400", ".nan", "'1e-1'", "'six'", "'100'", "12345678901234567e3", "true"])
+def test_what_is_no_integer_is_not_made_one(minimal, written):
+    assert "key 'seed': must be " in refusal(minimal, f"seed={written}")
+
+
 # Overrides, each refused by its key.
 OUT_OF_RANGE = """
 seed=-1 seed=18446744073709551616 program.max_length=0 program.limits.stack_size=0 program.limits.store_size=-1
@@ -249,6 +264,14 @@ def test_small_texts_that_stand_for_much_are_refused(text, reason):
         parse_yaml(text, "f")
 
 
+def test_aliases_and_merged_keys_go_on_working():
+    assert parse_yaml("a: &x {b: [1, 2]}\nc: {<<: *x, d: 2}\ne: *x", "f") == {
+        "a": {"b": [1, 2]},
+        "c": {"b": [1, 2], "d": 2},
+        "e": {"b": [1, 2]},
+    }
+
+
 @pytest.mark.parametrize(
     "override",
     [
@@ -262,6 +285,14 @@ def test_what_starts_processes_or_takes_memory_by_count_has_a_bound(minimal, ove
     assert override.partition("=")[0] in message
     assert "less than" in message
     assert len(message) < 500
+
+
+@pytest.mark.parametrize("override", ["task_options.a=" + "[" * 5000 + "]" * 5000, "task_options" + ".a" * 64 + "=1"])
+def test_an_override_that_nests_too_deeply_is_refused(minimal, override):
+    message = refusal(minimal, override)
+    assert message.startswith(f"--set {override[:50]}")
+    assert message.endswith(f"{override[-50:]}: nested too deeply: more than 64 levels")
+    assert len(message) <= 1000
 
 
 def test_control_characters_and_broken_utf8_are_refused(minimal):

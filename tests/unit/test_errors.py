@@ -100,6 +100,10 @@ main(["eval", "symbolic_regression", "x1"])
     assert "SciPy needs 128 MiB to load" in done.stderr
 
 
+def test_code_that_expects_a_narrower_exception_does_not_catch_a_user_error():
+    assert not issubclass(UserError, (ValueError, OSError, RuntimeError, LookupError, TypeError, ArithmeticError))
+
+
 def test_a_task_may_raise_the_public_user_error_with_a_message_of_its_own(make_task):
     folder = make_task("import evo\nclass Line(evo.Task):\n    def __init__(self, path): raise evo.UserError(f'{path}: gone')\n")
     with pytest.raises(evo.UserError, match=r"^sines\.csv: gone$"):

@@ -103,6 +103,17 @@ def test_tables_tell_what_programs_compute(result):
     assert str(len(result.archive)) in repr(result)
 
 
+def test_a_program_shows_as_its_expression(result):
+    [row] = result.archive.index[result.archive.num_instructions == 1]
+    view = result.program(row)
+    assert repr(view) == str(view) == "y = x*x" and view.text.split()[-1:] != []
+    assert repr(result.program()) == result.best.expression.replace("; ", "\n")
+    with pytest.raises(evo.UserError, match=r"program\(\): no row 999; the archive has \d+"):
+        result.program(999)
+    view.expression = "y = x < 1 & <b>"
+    assert view._repr_html_() == "<pre>y = x &lt; 1 &amp; &lt;b&gt;</pre>"
+
+
 def test_a_notebook_shows_the_heat_map_and_the_best_programs(result):
     with Image.open(io.BytesIO(result._repr_png_())) as image:
         assert image.format == "PNG" and np.asarray(image.convert("RGB")).std() > 1
@@ -114,6 +125,11 @@ def test_a_notebook_shows_the_heat_map_and_the_best_programs(result):
     different = sorted({float(f"{value:.6g}") for value in result.archive.objective}, reverse=True)
     assert objectives == different[:5] and len(result.archive) > len(different)
     assert html.escape(result.best.expression, quote=False) in shown
+
+
+def test_a_notebook_shows_a_plot_that_was_drawn_without_pyplot(result):
+    with Image.open(io.BytesIO(result.plot()._repr_png_())) as image:  # which IPython asks a result for
+        assert np.asarray(image.convert("RGB")).std() > 1
 
 
 def test_without_a_vocabulary_instructions_fit_the_types_of_the_task():

@@ -114,6 +114,21 @@ def test_an_emitter_that_raises_is_named_with_its_line(own_emitter):
         evo.evolve(Scored, generations=2, **{**SETTINGS, "search": MIXED})
 
 
+@pytest.mark.parametrize(
+    ("arguments", "place"),
+    [({"guesses": [3]}, r"guesses\[0\]: a guess is"), ({"vocabulary": [3]}, "vocabulary is"), ({"search": [1]}, "search: must")],
+)
+def test_wrong_arguments_name_the_scheduler(arguments, place):
+    with pytest.raises(evo.UserError, match=f"^Scheduler: {place}"):
+        evo.Scheduler(Declared, **{**SETTINGS, **arguments})
+
+
+def test_an_unknown_kind_is_refused_with_those_that_there_are():
+    search = {"emitters": {"bred": {"kind": "variaton"}}}
+    with pytest.raises(evo.UserError, match=r"search\.emitters\.bred\.kind: unknown 'variaton', did you mean"):
+        evo.evolve(Scored, generations=1, **{**SETTINGS, "search": search})
+
+
 def test_scores_are_told_once_for_each_ask():
     scheduler = evo.Scheduler(Declared, **SETTINGS)
     with pytest.raises(evo.UserError, match=r"Scheduler\.tell: comes after ask"):

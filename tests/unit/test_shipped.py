@@ -4,8 +4,10 @@ import shutil
 from pathlib import Path
 
 import pytest
+from click.shell_completion import ShellComplete
 
 import evo
+from evo.cli import main
 from evo.config import load_config
 from evo.errors import UserError
 from evo.shipped import find_config, find_task, shipped
@@ -89,3 +91,17 @@ def test_python_finds_a_task_by_name():
         "domain_coloring", generations=1, search={"initial": {"num_programs": 64}, "batch_size": 64}, archive=[4, 4]
     )
     assert list(found.search.problem.task.outputs) == ["f", "g"]
+
+
+def completions(*words: str) -> list[str]:
+    """Completions of the last word."""
+    return [item.value for item in ShellComplete(main, {}, "evo", "_EVO_COMPLETE").get_completions(list(words[:-1]), words[-1])]
+
+
+@pytest.mark.parametrize("command", [("run",), ("eval",), ("compile",), ("sweep",), ("instructions", "--config")])
+def test_tab_offers_names_and_files(elsewhere, command):
+    (elsewhere / "erf_of_mine.yaml").write_text("")
+    (elsewhere / "notes.txt").write_text("")
+    assert completions(*command, "er") == ["erf_of_mine.yaml", "erf"]
+    assert completions(*command, "n") == ["n"]  # the shell's own completion of files
+    assert completions(*command, "d") == [name for name in shipped("configs") if name.startswith("d")]

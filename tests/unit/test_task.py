@@ -49,6 +49,11 @@ def test_a_task_may_import_modules_of_its_folder_that_other_tasks_do_not_see(mak
     assert (load_task(first, {}).slope, load_task(second, {}).slope) == (3.0, 4.0)
 
 
+def test_a_missing_folder_is_named(tmp_path):
+    message = f"{tmp_path}/none/task.py: no such file; a task is a folder with a task.py, or the name of a shipped one, one of: "
+    assert refusal(tmp_path / "none").startswith(message)
+
+
 @pytest.mark.parametrize(
     ("source", "line", "message"),
     [
@@ -167,6 +172,14 @@ def test_what_init_sets_counts_instead_of_the_class_and_for_that_task_alone(make
     assert (list(three.inputs), list(one.inputs)) == (["x0", "x1", "x2"], ["x0"])
     assert list(type(three).inputs) == ["x"]
     assert len(point_arrays(three, {f"x{i}": np.zeros(4) for i in range(3)}, "points()")[0]) == 3
+
+
+def test_what_init_sets_is_checked(make_task):
+    folder = make_task(BY_COUNT)
+    assert refusal(folder, {"count": 0}) == f"{folder}/task.py: Line.inputs must be a dict of name -> type, and not empty"
+    assert refusal(make_task(BY_COUNT + "        self.measures = {'size': (1.0, 0.0)}\n", "other")).endswith(
+        "Line.measures['size'] is (1.0, 0.0), must be (low, high) with low < high"
+    )
 
 
 def test_kernel_sums_without_score_sums_are_the_tasks_error(make_task):
@@ -363,6 +376,14 @@ def test_wrong_weights_are_refused(weights, message):
     with pytest.raises(UserError, match=message):
         weight_array(Weighted(), 3)
     assert weight_array(Task(), 3) is None
+
+
+def test_targets_come_in_the_order_of_the_outputs():
+    task = Points()
+    task.given = {"z": [3.0, 4.0], "y": [1.0, 2.0]}
+    array = target_array(task, 2)
+    assert array.dtype == np.float32 and array.flags.c_contiguous
+    assert array.tolist() == [[1.0, 2.0], [3.0, 4.0]]
 
 
 def test_points_that_are_not_finite_are_left_out_of_the_statistics():

@@ -47,6 +47,11 @@ def test_numbers_are_constants_of_the_nearest_f32(number, bits):
     assert AST.compile([number]) == f"{{\nmov.f32 %z, 0f{bits};\n}}"
 
 
+def test_decode_undoes_encode():
+    program = [r.x, -2.5, Bits(0x7FC12345), I.fma_rn_ftz_f32, A, r.y, DISTANCE, I.tanh_approx_f32]
+    assert AST.decode(AST.encode(program)) == program
+
+
 @pytest.mark.parametrize("word", [1 | 2 << 32, 3 | 1 << 16 | 3 << 32, 3 | 18 << 32, 4 | 2 << 16, 0, 7])
 def test_decode_refuses_unknown_words(word):
     with pytest.raises(ValueError, match=rf"^word 1: 0x{word:016x} is unknown here$"):
@@ -95,6 +100,12 @@ def test_values_have_the_shape_that_the_inputs_broadcast_to():
     assert AST.interpret([2.0], {}).shape == ()
     assert AST.interpret([2.0], {"x": np.zeros((0, 4))}).shape == (0, 4)
     assert AST.interpret_batch([LISTING, [r.y]], {"x": x, "y": y}).shape == (2, 2, 3)
+
+
+def test_an_input_that_is_not_read_may_be_missing():
+    assert AST.interpret([r.y, SQUARE], {"y": 3}) == 9.0
+    with pytest.raises(ValueError, match=r"^word 1: reads input 'x', which has no values$"):
+        AST.interpret([r.y, r.x, I.add_ftz_f32], {"y": 3})
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from compile_cases import append_and_sleep
+from compile_cases import append_and_sleep, break_down
 from processes import children_of, is_gone, wait_until
 
 from evo.compile.pool import CompilePool
@@ -22,6 +22,12 @@ from evo.workers.processes import WorkerDied
 def pool():
     with CompilePool(2, time_limit_s=60.0) as pool:
         yield pool
+
+
+def test_the_functions_results_and_exceptions_are_passed_on(pool):
+    assert [pool.submit(divmod, i, 3).result() for i in range(5)] == [divmod(i, 3) for i in range(5)]
+    with pytest.raises(ZeroDivisionError, match="a defect of ours"):
+        pool.submit(break_down, None).result()
 
 
 def test_ctrl_c_reaches_no_worker(pool):
@@ -140,7 +146,7 @@ def test_no_worker_outlives_a_killed_parent(tmp_path):
         f"""
 import sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
-from compile_cases import append_and_sleep
+from compile_cases import append_and_sleep, break_down
 from evo.compile.pool import CompilePool
 if __name__ == "__main__":
     pool = CompilePool(2, time_limit_s=600.0)

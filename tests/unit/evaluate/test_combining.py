@@ -81,6 +81,18 @@ def test_a_law_of_two_parts_is_found_in_one_step(kind, target):
     assert left(outputs(words), target) < 1e-11
 
 
+@pytest.mark.parametrize("allowed", [FUNCTIONS, [*FUNCTIONS, "fma_rn_ftz_f32"]])
+@pytest.mark.parametrize(
+    ("kind", "target"),
+    [("sum", 3 * A * B - 5 * D), ("product", A * B * (2 * D - 0.3)), ("quotient", 2 * A * B / (D + 4))],
+)
+def test_without_scaling_the_target_itself_is_found(kind, target, allowed):
+    partners = ["%a", "%b", "%c", "%d", "%c %d mul_ftz_f32"]
+    [(words, partner)] = by_kind(target, ["%a %b mul_ftz_f32"], partners, allowed=allowed, linear_scale=False)[kind]
+    assert partners[partner] == "%d"
+    np.testing.assert_allclose(outputs(words), target, rtol=2e-5, atol=2e-6)
+
+
 def test_the_partner_and_the_constant_are_those_of_least_squares():
     noise = np.random.default_rng(1).normal(size=100)
     target = A + 0.5 * C * C + 0.1 * noise

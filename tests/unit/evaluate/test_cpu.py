@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from evo.errors import UserError
 from evo.evaluate import Status, chunks
 from evo.evaluate.cpu import CpuEvaluator
 from evo.instructions import shipped_instruction_set
@@ -154,6 +155,11 @@ def test_sums_of_pictures_have_the_bits_of_stored_outputs_in_order(evaluator, nu
     np.testing.assert_array_equal(found.objective, expected.objective)
     np.testing.assert_array_equal(found.measures, expected.measures)
     assert len(np.unique(found.objective)) == 60
+
+
+def test_sums_of_outputs_that_are_no_picture_are_refused(evaluator):
+    with pytest.raises(UserError, match=r"Pictured\.cpu_sums: expected outputs of type f32 and shape \(2, 1024\), got .*1089"):
+        evaluator(Pictured(2, True, size=33))
 
 
 @pytest.mark.parametrize("num_threads", [1, 2])

@@ -5,6 +5,7 @@ import pytest
 
 import evo
 from evo.errors import UserError
+from evo.evaluate import Status
 from evo.evaluate.chunks import ChunkScorer
 from evo.evaluate.program_simplifier import simplify
 from evo.instructions import shipped_instruction_set
@@ -96,3 +97,20 @@ def test_values_that_are_used_twice_and_a_full_program_are_simplified_too():
 def test_a_program_without_a_score_is_refused():
     with pytest.raises(UserError, match="no finite score"):
         simplified("%x 0x7f800000:f32 mul_ftz_f32")
+
+
+def test_predicates_and_integers_may_stand_between():
+    found, _ = simplified("%x 3.0 mul_ftz_f32 %y add_ftz_f32 dup.f32 1.0 add_ftz_f32 %x 5.0 setp_lt_ftz_f32 selp_f32")
+    assert found.after.status.tolist() == [Status.OK]
+    assert found.before.objective[0] - found.after.objective[0] <= 1e-3 * max(1, -found.before.objective[0])
+
+
+def test_constants_stay_finite():
+    found, _ = simplified("%x 3.4028235e38 mul_ftz_f32 0.0 mul_ftz_f32 %y add_ftz_f32", tolerance=1.0)
+    assert "0x7f800000" not in format_program(LANGUAGE, found.program.words[0])
+
+
+@pytest.mark.parametrize("tolerance", [-0.1, float("nan")])
+def test_a_tolerance_below_zero_is_refused(tolerance):
+    with pytest.raises(UserError, match="tolerance: must be a number from 0 on"):
+        simplified("%x", tolerance)

@@ -139,6 +139,19 @@ def test_a_term_that_the_data_ask_for_stays():
     assert tidied("x*y + 0.0071234568*y*y", weak) == "y*(x + 0.007*y)"
 
 
+def test_signs_are_those_that_people_write_if_the_instruction_is_at_hand():
+    target = X - 2.0 * X * Y
+    assert tidied("x + -2*x*y", target) == "x - 2*x*y"
+    assert tidied("x*y/(y*y + (-1*x - y))", X * Y / (Y * Y - X - Y)) == "x*y/(y*y - (x + y))"
+    without = [name for name in NAMES if name != FUNCTIONS["sub"][0]]
+    assert tidied("x + -2*x*y", target, without) == "x + -2*x*y"
+
+
+def test_where_f32_is_coarse_only_what_changes_nothing_goes():
+    target = np.tanh(X) + 0.01 * Y  # tanh is 2^-11 off in f32
+    assert tidied("abs(tanh(-min(x, x))) + 0.0101*y + (y - y)", target) == "tanh(x) + 0.0101*y"
+
+
 def test_a_weighted_fit_is_that_of_least_squares():
     generator = np.random.default_rng(5)
     weights = 10.0 ** generator.uniform(-3, 3, len(X))

@@ -160,6 +160,13 @@ def test_threads_and_neighbours_do_not_matter():
     assert results[0][1].sum() > 100
 
 
+def test_no_programs_give_no_programs():
+    tuner = ConstantTuner(SLOPES, Line(), iterations=5, linear_scale=True, num_threads=2)
+    words, changed, num_evaluations = tuner.tune(words_of("%x")[:0])
+    tuner.close()
+    assert words.shape == (0, 8) and changed.shape == (0,) and num_evaluations == 0
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [

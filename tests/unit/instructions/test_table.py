@@ -5,6 +5,7 @@ import math
 
 import pytest
 
+from evo.errors import UserError
 from evo.instructions import describe_instruction_set, shipped_instruction_set
 from evo.instructions.tables import postfix
 
@@ -94,3 +95,11 @@ def test_a_users_instruction_has_its_own_slots_or_those_of_its_ptx():
     own = describe_instruction_set({**types, "instructions": rows})
     slots = [[i.semantics.slots_on(target) for target in ("sm_75", "sm_89", "sm_121")] for i in own.instructions]
     assert slots == [[None, None, None], [2.0, 1.0, 1.0], [3.0, 3.0, 3.0], [None, 7.0, 0.5]]
+
+
+@pytest.mark.parametrize("slots", [-1, "2", {"90": 2}, {"sm_90": -0.5}, [2]])
+def test_wrong_slots_are_refused(slots):
+    row = {"ptx": "neg.f32", "args": ["F32"], "rets": ["F32"], "slots": slots}
+    types = {"stack_types": [{"name": "F32", "literal_prefix": "f32"}], "arg_types": [{"name": "F32", "stack_type": "F32"}]}
+    with pytest.raises(UserError, match=r"^own\.json: key 'instructions\.0\.slots"):
+        describe_instruction_set({**types, "instructions": [row]}, "own.json")

@@ -7,6 +7,8 @@ import struct
 import numpy as np
 import pytest
 
+from evo.kernel.interpreter_cases import MAX_CASES, cases_of
+
 pytest.importorskip("evo.native.nvptxcompiler", reason="built without the wheel nvidia-nvptxcompiler")
 
 from sass import Sass, case_numbers
@@ -136,6 +138,15 @@ def test_a_kernel_has_cases_of_the_named_instructions_alone():
     assert [DEFAULT.instructions[i].name for i in np.flatnonzero(has_cases)] == ["add_ftz_f32", "selp_f32"]
     numbers = made.cases.numbers[made.cases.numbers != NO_CASE]
     assert sorted(numbers) == list(range(6, 6 + 2 * len(numbers), 2))
+
+
+def test_a_large_set_leaves_its_last_instructions_out():
+    wide = shipped_instruction_set("wide")
+    cases = cases_of(wide)
+    count = cases.numbers[cases.numbers != NO_CASE].max() + 2
+    assert MAX_CASES - 40 < count <= MAX_CASES
+    assert {instruction.name for instruction in DEFAULT.instructions[:27]} < cases.names
+    assert len(cases_of(wide, ["selp_s32"]).names) == 1
 
 
 @pytest.mark.parametrize(

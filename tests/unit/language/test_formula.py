@@ -10,7 +10,7 @@ from run_exports import as_c, run_c, run_json, run_python, run_sympy, run_torch,
 from evo.instructions import shipped_instruction_set
 from evo.language.dag import dag_of
 from evo.language.formula import evaluate, formula_of, has_real_form, scaling_notes
-from evo.language.formula_text import infix, plain_constant
+from evo.language.formula_text import infix, plain_constant, rounded
 from evo.language.infix import parse_infix
 from evo.language.program import Language, parse_program
 from evo.language.source import c_source, cuda_source, python_source
@@ -101,6 +101,13 @@ def test_a_program_without_a_real_form_is_cast_between_its_scalings():
     np.testing.assert_array_equal(run_python(python_source(formula, "c"), inputs)[0], expected)
     np.testing.assert_array_equal(run_c(c_source(formula, "c"), inputs, 5, [np.float64])[0], expected)
     assert "(float)(x - 1700000000.0)" in cuda_source(formula, "c")
+
+
+@pytest.mark.parametrize(("digits", "text"), [(2, "f = 2.3 + (x - 1700000001)/3\n"), (1, "f = 2 + (x - 1700000001)/3\n")])
+def test_rounding_keeps_what_inputs_are_moved_by(digits, text):
+    formula = formula_of(program("%x"), {"x": (1.700000001e9, 1.0)}, {"f": (2.345678, 1.0 / 3.0)})
+    assert infix(rounded(formula, digits)) == text
+    assert infix(rounded(formula, None)) == "f = 2.345678 + (x - 1700000001)/3\n"
 
 
 def test_a_note_names_the_input_and_what_programs_read():

@@ -42,6 +42,13 @@ def test_excel_gets_cells_and_its_own_functions(text, excel):
     assert line == excel
 
 
+def test_excel_gets_all_outputs_in_one_line_of_columns():
+    text = "y = (e + 1)*sin(e + 1)\nz = 2*e"
+    *_, where, line = excel_source(formula(text, ["e"], ["y", "z"]), "told").splitlines()
+    assert where == "For row 2: A2 = e. Paste into B2, and fill down."
+    assert line.split("\t") == ["=(A2 + 1)*SIN((A2 + 1))", "=2*A2"]
+
+
 def test_what_a_spreadsheet_cannot_hold_is_refused():
     with pytest.raises(Unsupported, match="the constant inf"):
         excel_source(formula("x1", scaling={"y": (float("inf"), 1.0)}), "")

@@ -174,3 +174,29 @@ def test_conditions_and_functions_of_other_systems_compute_what_they_say(text, e
 def test_what_the_vocabulary_lacks_is_named():
     with pytest.raises(UserError, match=r"^guess:1: 'sin\(x\)': sin_approx_ftz_f32 is not in program.vocabulary.instructions$"):
         read("1 + sin(x)", ["add_ftz_f32"])
+
+
+NAMED = [
+    ("%x 1.442695 mul_ftz_f32 ex2_approx_ftz_f32", "y = exp(x)"),
+    ("%x %x mul_ftz_f32 -1.442695 mul_ftz_f32 ex2_approx_ftz_f32", "y = exp(-(x*x))"),
+    ("%x %x -0.7213475 mul_ftz_f32 mul_ftz_f32 ex2_approx_ftz_f32", "y = exp(-0.5*x*x)"),
+    ("%in -2.885390 %x mul_ftz_f32 div_approx_ftz_f32 ex2_approx_ftz_f32", "y = exp(-2*x/in_)"),
+    ("%x 0.23456789 mul_ftz_f32 ex2_approx_ftz_f32", "y = exp(0.16259008*x)"),
+    ("%x 0.25 mul_ftz_f32 ex2_approx_ftz_f32", "y = exp2(0.25*x)"),
+    ("%x lg2_approx_ftz_f32 0.6931472 mul_ftz_f32", "y = log(x)"),
+    ("%x lg2_approx_ftz_f32 -0.6931472 mul_ftz_f32", "y = -log(x)"),
+    ("%x lg2_approx_ftz_f32 2.0794415 mul_ftz_f32", "y = 3*log(x)"),
+    ("%x lg2_approx_ftz_f32 0.30103 mul_ftz_f32", "y = log10(x)"),
+    ("%x lg2_approx_ftz_f32 0.5 mul_ftz_f32", "y = 0.5*log2(x)"),
+    ("%x lg2_approx_ftz_f32 1.7 mul_ftz_f32 ex2_approx_ftz_f32", "y = x**1.7"),
+    ("%x lg2_approx_ftz_f32 2.0 mul_ftz_f32 ex2_approx_ftz_f32", "y = exp2(2*log2(x))"),
+    ("%x 1.442695 mul_ftz_f32 dup.f32 ex2_approx_ftz_f32 add_ftz_f32", "t0 = 1.442695*x\ny = exp2(t0) + t0"),
+]
+
+
+@pytest.mark.parametrize(("program", "text"), NAMED)
+def test_functions_have_their_usual_names_and_are_read_as_the_same_program(program, text):
+    words = parse_program(LANGUAGE, program, "test", 40)
+    assert infix(dag_of(LANGUAGE, words)).strip() == text
+    hashes = LANGUAGE.lowering.analyze(np.stack([words, read(text)]))[0]
+    assert hashes[0].tolist() == hashes[1].tolist()

@@ -10,7 +10,7 @@ from run_exports import run_c, run_json, run_python, run_sympy, run_triton
 
 from evo.instructions import shipped_instruction_set
 from evo.language.dag import dag_of
-from evo.language.formula_text import SYMPY, infix
+from evo.language.formula_text import INFIX, SYMPY, infix
 from evo.language.printer import Unsupported, lines_of
 from evo.language.program import Language, parse_program, word
 from evo.language.source import c_source, cuda_source, python_source
@@ -59,9 +59,22 @@ def test_names_avoid_words_of_the_languages_and_each_other():
     assert run_c(c_source(expression(text, language), "c */"), inputs, 1, [np.float32])[0] == 41.0
 
 
+def test_a_deep_expression_is_split_into_lines():
+    lines = lines_of(expression("%x " + "sin_approx_ftz_f32 " * 300), INFIX)
+    assert len(lines.locals) > 30
+    assert max(text.count("(") for _, _, text in lines.locals) < 10
+
+
 def test_sympy_refuses_by_name_what_it_has_no_text_for():
     with pytest.raises(Unsupported, match="brev_b32"):
         lines_of(expression("%u brev_b32"), SYMPY)
+
+
+def test_cuda_passes_predicates_as_integers():
+    source = cuda_source(expression("%y %x setp_lt_ftz_f32 2.0 %y selp_f32"), "c")
+    assert '{ .reg .pred q; setp.lt.ftz.f32 q, %1, %2; selp.u32 %0, 1, 0, q; }" : "=r"(result) : "f"(a0), "f"(a1)' in source
+    assert '{ .reg .pred p3; setp.ne.u32 p3, %3, 0; selp.f32 %0, %1, %2, p3; }"' in source
+    assert "*f_out = ptx_selp_f32(y, 2.0f, ptx_setp_lt_ftz_f32(x, y));" in source
 
 
 UNSUPPORTED = VirtualMachine(LANGUAGE.lowering).unsupported

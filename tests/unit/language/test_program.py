@@ -1,5 +1,7 @@
 """evo.language.program: text and words are the same thing; each mistake in a text is named with its line."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -68,6 +70,14 @@ def test_every_kind_of_token_is_its_documented_word_and_back(language, token):
 @pytest.mark.parametrize("token", SPELLINGS)
 def test_other_spellings_are_read(language, token):
     assert language.decode(language.encode(token)) == SPELLINGS[token]
+
+
+def test_printing_and_parsing_gives_back_every_small_word(language):
+    """Up to the first that no table of the set has."""
+    end = len(language.instruction_set.instructions)
+    for kind, aux, payload in product(range(14), range(11), range(end + 1)):
+        value = kind | aux << 16 | payload << 32
+        assert language.encode(language.decode(value)) == value
 
 
 any_word = st.one_of(

@@ -85,6 +85,21 @@ def test_a_program_has_no_derivative_of_its_own():
     assert (hashes[0] == hashes[1]).all()
 
 
+def test_an_instance_beyond_the_execution_limit_is_empty():
+    program = f"%x0 {SIN} " * 20
+    assert computed(language_of("f(x0)"), program).any()
+    assert not computed(language_of("f(x0)", Limits(execution_limit=60)), program).any()
+
+
+def test_a_function_by_itself_has_its_own_arguments():
+    template = read_template("f(x0) + g(x2, x1)*g(x0, x1)", INPUTS)
+    assert [str(function) for function in template.functions] == ["f(x0)", "g(g_0, g_1)"]
+    alone = template.alone(1)
+    language = Language(SET, tuple((name, "f32") for name in alone.inputs), (("y", "f32"),), Limits(), alone.words(SET, Limits()))
+    formula = formula_of(dag_of(language, parse_program(language, f"1.0 {DIVIDE} %g_0 {SIN} %g_1 {MUL}", "p")), {}, {})
+    np.testing.assert_allclose(evaluate(formula, [np.full(3, 2.0), np.full(3, 5.0)])[0], 5.0 * np.sin(2.0))
+
+
 def test_constants_of_functions_are_tuned_together_and_those_of_the_template_are_not():
     language = language_of("f(x0) - 3*f(x1) + g(x2)")
     x = X.astype(np.float32)
@@ -176,6 +191,14 @@ def test_what_is_no_template_is_refused_with_its_place(text, message):
     assert str(error.value).startswith(message) and "\n" not in str(error.value)
 
 
+def test_a_number_by_category_is_a_choice_between_numbers():
+    columns = {"x": np.linspace(0.0, 1.0, 50), "k": np.array([2.0, -1.0, 0.5, 2.0])}
+    choice = "(c__1() if k < -0.25 else c_0_5() if k < 1.25 else c_2())"
+    assert by_category("f(x)*c[k] + c[k]", columns) == f"f(x) * {choice} + {choice}"
+    assert by_category("f(x)*c[k]", {"k": np.ones(3)}) == "f(x) * c_1()"
+    assert by_category("f( x )", columns) == "f( x )"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -188,3 +211,9 @@ def test_what_is_no_category_is_refused_with_its_place(text, message):
     with pytest.raises(UserError) as error:
         by_category(text, {"x": np.linspace(0.0, 1.0, 50), "k": np.ones(3)})
     assert str(error.value) == message
+
+
+def test_more_calls_than_the_store_has_entries_are_refused():
+    text = " + ".join(f"f{number}(x0)" for number in range(13))
+    with pytest.raises(UserError, match="template: 13 calls of up to 1 arguments, at most 13 in all are possible"):
+        language_of(text)

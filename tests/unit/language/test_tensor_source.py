@@ -4,12 +4,14 @@ import importlib.util
 
 import numpy as np
 import pytest
+from run_exports import run_triton
 
 from evo.instructions import shipped_instruction_set
 from evo.language.dag import Dag, dag_of
+from evo.language.formula import formula_of
 from evo.language.printer import Unsupported
 from evo.language.program import Language, parse_program
-from evo.language.tensor_source import torch_source
+from evo.language.tensor_source import torch_source, triton_source
 from evo.native.ptx_vm import VirtualMachine
 
 LANGUAGE = Language(shipped_instruction_set("wide"), (("x", "f32"),), (("y", "f32"),))
@@ -62,3 +64,8 @@ def test_a_program_for_pytorch_keeps_the_digits_of_a_constant_that_takes_a_sign(
 def test_what_has_no_function_of_real_numbers_is_refused_for_pytorch():
     with pytest.raises(Unsupported, match="cvt_rni_s32_f32"):
         torch_source(dag_of(LANGUAGE, parse_program(LANGUAGE, "%x cvt_rni_s32_f32 cvt_rn_f32_s32", "test", 8)), "")
+
+
+def test_a_constant_formula_for_triton_has_all_digits():
+    [found] = run_triton(triton_source(formula_of(read("0.7")[0], {}, {}), ""), [X])
+    assert found == 0.7

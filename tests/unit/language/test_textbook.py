@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evo.instructions import shipped_instruction_set
-from evo.language.dag import Dag, dag_of
+from evo.language.dag import REAL, Builder, Dag, dag_of
 from evo.language.formula import evaluate, formula_of
 from evo.language.formula_text import infix
 from evo.language.infix import parse_infix
@@ -123,6 +123,17 @@ POSITIVE = {"x": (0.2, 3.0), "y": (4.0, 9.0), "z": (0.5, 0.9)}
 )
 def test_what_is_positive_in_the_range_of_the_inputs_needs_no_absolute_value(found, expected):
     assert infix(written(formula(found), POSITIVE)) == f"f = {expected}\n"
+
+
+def test_phases_lie_within_half_a_turn_and_large_numbers_leave_exponents():
+    builder = Builder()
+    x = builder.node(formula("x").nodes[0])
+    angle = builder.apply("a + b", x, builder.real(7.25), name="sum")
+    result = builder.apply("sin(a)", angle)
+    wave = Dag(tuple(builder.nodes), (result,), (("x", REAL),), (("f", REAL),))
+    assert float(infix(wave).partition("x + ")[2].rstrip(")\n")) == pytest.approx(7.25 - 2.0 * np.pi, abs=1e-14)
+    number = infix(formula("-1.64e31*(0 - exp(x - 71.9))")).removeprefix("f = ").removesuffix("*exp(x)\n")
+    assert float(number) == pytest.approx(1.64e31 * np.exp(-71.9), rel=1e-5)  # 71.9 is a float32
 
 
 ONE = ["sin({0})", "cos({0})", "exp({0})", "log({0})", "sqrt({0})", "1/({0})", "-({0})", "abs({0})", "tanh({0})", "log2({0})"]

@@ -65,6 +65,13 @@ def test_a_description_is_json_that_compiles_stubs_elsewhere():
     assert "mov.f32 %_x1, %_x0;" in PTXInject(PTX).render({"func": stub, "other": ""})
 
 
+@pytest.mark.parametrize("name", ["fun", "", "func\0", "func ", "fünc", 3, None])
+def test_what_names_no_site_is_not_there(name):
+    inject = PTXInject(PTX)
+    assert name not in inject
+    assert inject.get(name) is None
+
+
 def test_bytes_are_utf8():
     assert PTXInject(PTX.encode()).render({"func": "", "other": ""}) == PTXInject(PTX).render({"func": "", "other": ""})
     with pytest.raises(AnnotationError, match="line 2, column 3: a byte that is not UTF-8"):

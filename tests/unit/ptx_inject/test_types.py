@@ -84,3 +84,9 @@ def test_a_file_holds_what_it_says_and_the_cast_is_optional(load):
     assert load({"abi_version": 1, "data_type_infos": rows}) == DEFAULT_TYPES
     entry = {key: value for key, value in MASK.items() if key != "register_cast_str"}
     assert load({"abi_version": 1, "data_type_infos": [entry]}) == (DataType("mask", "u32", "b32", "r", ""),)
+
+
+@pytest.mark.parametrize("key", ["name", "register_type", "mov_postfix", "register_char"])
+def test_a_missing_key_is_named(load, key):
+    with pytest.raises(UserError, match=rf"key 'data_type_infos\.0\.{key}'.*required"):
+        load({"abi_version": 1, "data_type_infos": [{other: value for other, value in MASK.items() if other != key}]})

@@ -57,6 +57,11 @@ def test_the_depth_of_arguments_is_bounded(program, depth):
     assert depth == 0 or not Constraints(nesting={SIN: {"any": depth - 1}}).admitted(SPOKEN, words)[0]
 
 
+def test_no_formula_is_larger_than_allowed():
+    sizes = regressor(max_size=5).fit(X, Y).equations_.complexity
+    assert 3 <= sizes.max() <= 5 < regressor().fit(X, Y).equations_.complexity.max()
+
+
 def test_no_function_is_nested_where_that_is_forbidden():
     def num_nested(**parameters) -> int:
         """Equations with a sine in a sine."""

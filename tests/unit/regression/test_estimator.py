@@ -228,6 +228,13 @@ def test_an_interrupt_ends_a_fit_with_what_it_has_found(interrupt):
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+def test_an_interrupt_of_the_search_for_groups_ends_the_fit(interrupt):
+    target = np.sin(3.0 * X[:, 2]) + Y
+    with pytest.warns(UserWarning, match="interrupted"):
+        model = regressor(10**6).fit(X, target)
+    assert model.n_generations_ <= 1 and model.score(X, target) > 0.5
+
+
 def test_a_fit_shows_its_progress_and_saves_its_front_as_it_goes(monkeypatch, capsys, tmp_path):
     file = tmp_path / "folder" / "front.csv"
     texts = []
@@ -336,6 +343,15 @@ def test_exact_data_of_any_kind_is_fitted(y):
     np.testing.assert_allclose(model.predict(x[:, None]), y(x), atol=1e-5 * np.ptp(y(x)))
 
 
+def test_a_law_with_noise_in_proportion_is_found():
+    generator = np.random.default_rng(0)
+    mass = np.exp(generator.uniform(0.0, 7.0, 225))[:, None]
+    y = 3.4 * mass[:, 0] ** 0.75
+    with pytest.warns(UserWarning, match="noise is in proportion to it"):
+        model = regressor(40_000).fit(mass, y * (1.0 + 0.1 * generator.normal(size=225)))
+    np.testing.assert_allclose(model.predict(mass), y, rtol=0.05)
+
+
 def test_a_search_ends_at_a_loss():
     x = np.random.default_rng(3).uniform(0.5, 3.0, (100, 2))
     y = np.sin(3.0 * x[:, 0] * x[:, 1]) / (x[:, 1] + np.exp(x[:, 0]))
@@ -372,6 +388,14 @@ def test_names_are_the_columns_own_in_texts_guesses_and_latex(names, texts, late
     model = regressor(100, guesses=["2*{}*{}".format(*texts)]).fit(frame, 2.0 * X[:, 0] * X[:, 1])
     assert model.get_best().equation == "2*{}*{}".format(*texts)
     assert model.latex() in ("2 {} {}".format(*latex), "2 {} {}".format(*latex[::-1]))
+
+
+@pytest.mark.parametrize("names", [["f", "f_out", "sin"], ["r1", "tid", "%"], ["x", "x_2", " x"], ["t0", "r1_in", "r1"]])
+def test_any_name_will_do_for_a_feature(names):
+    frame = pd.DataFrame(X, columns=names)
+    model = regressor(100).fit(frame, Y)
+    np.testing.assert_allclose(model.predict(frame), Y, rtol=1e-5)
+    assert len(model.sympy().free_symbols) == 2
 
 
 def test_a_warm_start_goes_on_where_the_last_fit_ended():

@@ -37,6 +37,16 @@ def test_the_front_holds_the_elites_than_which_none_is_simpler_and_as_good(make_
     assert front.positions == {"best": 3, "knee": 1, "shortest": 1} and front.default == 1
 
 
+def test_a_front_of_one_elite_has_its_knee_there(make_run):
+    front = front_of(make_run(ELITES[:1]))
+    assert (front.rows.tolist(), set(front.positions.values())) == ([0], {0})
+
+
+def test_a_front_that_gains_most_at_its_end_has_its_knee_there(make_run):
+    programs = ((1.0, -9.0, "%x0"), (3.0, -8.5, "%x0 3.0 add_ftz_f32"), (5.0, -1.0, "%x0 4.0 add_ftz_f32"))
+    assert front_of(make_run(programs)).positions["knee"] == 2
+
+
 def test_an_elite_with_a_handicap_is_on_the_front_if_it_is_better_than_all_others_by_more():
     complexity, objective = np.array([1.0, 2, 3, 4, 5, 6, 7]), np.array([1.0, 3, 2, 5, 4, 6.5, 7])
     asked = []
@@ -81,6 +91,15 @@ def test_the_front_is_listed_with_marks_and_with_what_the_task_reports(make_run)
     ]
     assert lines[1].endswith("  6  knee, shortest description  y = 1 + x0")
     assert [line[header.index("expression") :] for line in lines] == ["y = x0", "y = 1 + x0", "y = 2 + x0", "y = 3 + x0"]
+
+
+def test_expressions_of_the_front_are_cut_to_the_width_of_a_line(make_run):
+    run = make_run([(-9.0, -8.0, " ".join(["%x0", *["%x1 add_ftz_f32"] * 11]))])
+    (header, whole), *cut = (describe_front(run, width).splitlines()[:2] for width in (None, 120, 10))
+    begin = header.index("expression")
+    assert whole[begin:].count("x1") == 11
+    assert [line for _, line in cut] == [whole[:117] + "...", whole[: begin + 37] + "..."]
+    assert describe_front(run, len(whole)).splitlines()[1] == whole
 
 
 def test_an_elite_is_shown_with_what_the_task_reports(make_run):

@@ -134,6 +134,30 @@ def test_elites_are_rows_of_csv_with_their_cells_in_a_grid(run):
     assert table[0]["expression"] == "v = 0.5"  # `drop` finds no number of values to drop
 
 
+def test_elites_of_other_archives_have_the_number_of_their_cell(run):
+    made = run(CVT, PLACES)
+    table = list(csv.DictReader(io.StringIO(elites_csv(made))))
+    assert [int(row["cell"]) for row in table] == made.search.elites().cell.tolist()
+
+
+def test_an_empty_archive_is_csv_without_rows(new_run):
+    [line] = elites_csv(new_run([])).splitlines()
+    assert line.startswith("cell_mean,cell_deviation,objective,")
+
+
+def test_csv_goes_to_standard_output_or_whole_to_a_file(finish, tmp_path):
+    made, _ = Run.view(finish([6, 5], 3))
+    folder = str(made.run_dir.path)
+    printed = CliRunner().invoke(main, ["show", folder, "--csv"])
+    assert printed.exit_code == 0 and printed.stdout == elites_csv(made)
+    path = tmp_path / "tables" / "elites.csv"
+    written = CliRunner().invoke(main, ["show", folder, "--csv", str(path)])
+    assert (written.exit_code, written.stdout) == (0, f"{path}\n")
+    assert path.read_text() == printed.stdout and [each.name for each in path.parent.iterdir()] == ["elites.csv"]
+    refused = CliRunner().invoke(main, ["show", folder, "--csv", str(tmp_path)])
+    assert refused.exit_code == 2 and refused.stderr.startswith(f"evo: {tmp_path}: exists and is not a file")
+
+
 @pytest.mark.parametrize(
     "options", [("--front", "--csv"), ("--failed", "--cell=1,1"), ("--failed", "--lineage"), ("--front", "--cell=0")]
 )

@@ -119,3 +119,10 @@ def test_ancestors_of_elites_are_kept_before_others():
     # One record more than there is room for: of the 31 lonely ones only the last is an elite.
     kept = lineage.records().facts["number"].tolist()
     assert kept == [*range(chain), chain + lonely]
+
+
+def test_nothing_is_recorded_without_room(make_search):
+    search = make_search(0)
+    search.run(4)
+    assert len(search.lineage.records()) == 0
+    assert set(search.lineage.numbers(np.arange(search.archive.cells)).tolist()) == {NONE}

@@ -88,6 +88,14 @@ def test_words_are_drawn_for_the_stacks_that_registers_and_instructions_use():
     assert set(shares(draw(vocabulary))) == {"dup.f32", "dup.pred", "constant 0"}
 
 
+def test_store_entries_exist():
+    vocabulary = changed(groups={"store": 1.0})
+    found = shares(draw(vocabulary, language("f32", limits=Limits(store_size=3))))
+    assert set(found) == {f"{word}:{slot}" for word in ("store.f32", "load") for slot in range(3)}
+    with pytest.raises(UserError, match="no word has a weight above 0"):
+        draw(vocabulary, language("f32", limits=Limits(store_size=0)))
+
+
 def test_phrases_are_drawn_as_one_by_their_weight():
     vocabulary = changed(
         phrases={"input constant mul_ftz_f32": 3.0, "%y 1.5 constant.u32 dup.f32": 1.0},

@@ -11,6 +11,7 @@ import pytest
 from evo.errors import UserError
 from evo.pictures import STATISTICS, Coloring, PictureStatistics
 from evo.task import Programs
+from evo.tasks.answers import point_arrays
 from evo.tasks.folder import load_task
 
 FOLDER = Path(__file__).parents[3] / "tasks" / "domain_coloring"
@@ -243,6 +244,17 @@ def test_measures_are_those_of_the_option_in_its_order():
     assert score(task, rising + 1.5, 0 * rising + 1).measures[0, 0] == pytest.approx(45, abs=2)
     with pytest.raises(UserError, match=r"task_options\.measures: no 'size', these are: colourfulness, detail, hue, orientation"):
         load_task(FOLDER, {"measures": ["size", "detail"]})
+
+
+def test_points_are_one_a_pixel_and_t_is_the_same_for_all(task):
+    points = task.points()
+    assert point_arrays(task, points, "points()")[1] == SIZE * SIZE
+    assert np.ndim(points["t"]) == 0 and points["t"] == 1.0
+    pixel = (HIGH - LOW) / SIZE
+    column = np.floor((points["x"] - LOW) / pixel).reshape(SIZE, SIZE)
+    row = np.floor((HIGH - points["y"]) / pixel).reshape(SIZE, SIZE)
+    np.testing.assert_array_equal(column, np.tile(np.arange(SIZE), (SIZE, 1)))
+    np.testing.assert_array_equal(row, np.tile(np.arange(SIZE)[:, None], (1, SIZE)))
 
 
 # Points and pictures

@@ -69,6 +69,14 @@ def test_what_is_higher_covers_what_is_lower():
     assert (picture[place(-1.4, 1.7)] == LOW).all()
 
 
+def test_mirror_images_are_symmetric_and_what_is_not_finite_is_no_picture():
+    mirrored = scored(lambda x, y: y, disc, lambda x, y: np.abs(x) - 0.2)
+    sloping = scored(lambda x, y: y - x, lambda x, y: disc(x - 0.5, y), lambda x, y: x + 0.5 * y)
+    assert mirrored.measures[0, 0] > 0.9 > 0.5 > sloping.measures[0, 0]
+    assert mirrored.objective[0] > 0
+    assert np.isnan(scored(lambda x, y: np.where(x > 1, np.inf, x), disc).objective[0])
+
+
 @pytest.mark.parametrize(
     ("options", "reason"),
     [

@@ -70,6 +70,14 @@ def test_each_worker_has_its_own_key_for_the_same_run(tmp_path):
     assert RunKeys(run).look() == dict(zip(publics, ["worker", "arm-1"], strict=True))
 
 
+def test_existing_keys_are_kept(tmp_path):
+    make_keys(tmp_path, "worker")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    with pytest.raises(UserError, match="worker: exists; give another worker another name"):
+        make_keys(tmp_path, "worker")
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
 def test_keys_that_were_cut_off_are_made_anew(tmp_path, monkeypatch):
     """Cut off at each step in turn, as by a full disk, the next attempt makes good keys of the same name."""
     original = keys.write_atomically

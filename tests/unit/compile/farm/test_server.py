@@ -20,7 +20,7 @@ from evo.compile.farm import protocol, server, sockets
 from evo.compile.farm.keys import WorkerKeys, make_keys
 from evo.compile.farm.server import CompileFarm
 from evo.compile.request import Compiled, CompileFailure, compile_request, pack_programs
-from evo.errors import FailureKind
+from evo.errors import FailureKind, UserError
 
 from .conftest import Peer, hello, request_in
 
@@ -361,6 +361,15 @@ def test_whatever_workers_do_each_request_ends_once_with_its_own_answer(request_
         assert future.cancelled() or future.result(0).cubin == struct.pack("<I", number)
     assert sum(future.cancelled() for future in futures) < 100
     assert farm._num_lost > 5 and mischief.counts["late"] > 30
+
+
+def test_an_address_that_cannot_be_listened_at_is_refused(open_farm, tmp_path):
+    farm = open_farm()
+    with pytest.raises(UserError, match=f"cannot listen at {farm.address}: Address already in use; another run may do so"):
+        CompileFarm(farm.address, num_local=0)
+    run, _ = make_keys(tmp_path, "worker")
+    with pytest.raises(UserError, match=r"cannot listen at tcp://192\.0\.2\.1:5711: .*; give the number of an address of this"):
+        CompileFarm("tcp://192.0.2.1:5711", run, num_local=0)
 
 
 # ---- who may connect

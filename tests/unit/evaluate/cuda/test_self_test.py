@@ -93,6 +93,12 @@ def test_a_device_that_cannot_be_tested_now_is_tested_the_next_time(child):
     assert child.count == 2
 
 
+def test_a_process_that_cannot_be_started_says_nothing_of_the_device(child, monkeypatch, tmp_path):
+    monkeypatch.setattr(process, "COMMAND", (str(tmp_path / "missing"),))
+    assert run_self_test(INFO) == Outcome("its process cannot be started: No such file or directory", is_final=False)
+    assert remembered(INFO) is None
+
+
 @pytest.mark.parametrize(
     ("script", "problem"),
     [

@@ -56,6 +56,13 @@ def run(request, finished):
     return made
 
 
+@pytest.mark.parametrize("format_name", EXPORT_FORMATS)
+def test_the_best_elite_of_a_run_can_be_exported(finished, format_name):
+    for folder in finished.values():
+        [text] = export_elites(Run.view(folder)[0], format_name).texts.values()
+        assert len(text) > 10
+
+
 def test_an_export_is_written_to_a_file_or_into_a_folder(finished, fork_evo, tmp_path):
     (tmp_path / "folder").mkdir()
     for output, shown in (("elite.c", "elite.c"), ("folder", "folder/001_cell_")):
@@ -223,6 +230,13 @@ def test_without_sympy_latex_says_what_to_install(run, monkeypatch):
     assert export_elites(run, "sympy").texts
     with pytest.raises(UserError, match=r"need SymPy: pip install 'evo-ptx\[sympy\]'"):
         export_elites(run, "latex")
+
+
+def test_without_a_compiler_c_is_written_with_a_note(run, monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    export = export_elites(run, "c")
+    assert export.notes == ["C not compiled: no cc, gcc or clang here; install one to have the export checked"]
+    assert "void program(" in next(iter(export.texts.values()))
 
 
 @pytest.mark.slow

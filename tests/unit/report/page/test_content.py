@@ -2,6 +2,7 @@
 
 import base64
 import io
+import json
 
 import numpy as np
 import pytest
@@ -64,6 +65,12 @@ def test_elites_come_by_rank_with_their_cells_scores_and_texts(new_run):
     assert found["elites"][0]["expression"].strip() == "v = -1"
     assert found["elites"][2]["outline"] == pytest.approx([0, 0, 1 / 6, 0, 1 / 6, 0.2, 0, 0.2], abs=1e-5)
     assert found["counts"]["elites"] == 3 and found["counts"]["cells"] == 30
+
+
+def test_a_measure_that_is_not_finite_is_null(new_run):
+    found = run_content(new_run([(RED, 0.5, (0.1, np.inf))]))
+    assert found["elites"][0]["values"][2] is None
+    assert json.loads(json.dumps(found, allow_nan=False))["elites"][0]["values"][1] == 0.1
 
 
 def test_pictures_are_webp_and_thumbnails_lie_in_rows(new_run):

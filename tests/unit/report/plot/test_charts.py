@@ -106,6 +106,29 @@ def image_of(figure) -> np.ndarray:
     return np.asarray(figure.axes[0].images[0].get_array())
 
 
+def color_at(figure, i: float, j: float) -> list[float]:
+    """The colour in the middle of a cell of the grid of 6 x 5."""
+    image = image_of(figure)
+    rows, columns = image.shape[:2]
+    return image[int((j + 0.5) / 5 * rows), int((i + 0.5) / 6 * columns)].tolist()
+
+
+LAST_CELL = (0.9, 1.9)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of the sum of such objectives
+@pytest.mark.parametrize("objective", [(1e308, -1e308), (1e-310, 0.0), (1e308, 1e308)])
+def test_a_heat_map_of_enormous_or_tiny_objectives_is_drawn(new_run, objective):
+    run = new_run([(RED, value, place) for value, place in zip(objective, (LAST_CELL, (-0.9, 0.1)), strict=True)])
+    figure = charts.heatmap(run)
+    figure.draw_without_rendering()
+    ends = (0.5, 0.5) if objective[0] == objective[1] else (1.0, 0.0)
+    for cell, end in zip(((5, 4), (0, 0)), ends, strict=True):
+        assert color_at(figure, *cell) == pytest.approx(colormaps["viridis"](end), abs=0.01)
+    if objective[0] == 1e308:
+        assert figure.axes[-1].get_ylabel() == "objective / 1e+308"
+
+
 def test_a_heat_map_colours_the_cell_that_measures_fall_into_and_shows_its_edges(new_run):
     rng = np.random.default_rng(4)
     measures = rng.uniform((-1, 0), (1, 2), (12, 2))
@@ -147,3 +170,17 @@ def test_the_curves_show_the_metrics(new_run):
     for title, values in expected.items():
         np.testing.assert_array_equal(shown[title].get_xdata(), [10, 16])
         np.testing.assert_array_equal(shown[title].get_ydata(), values)
+
+
+def test_the_curves_of_several_emitters_show_how_each_succeeds(new_run):
+    run = new_run([])
+    row = {"qd_score": 1.0, "coverage": 0.25, "best_objective": 0.5, "duplicates": 0, "offspring": 10, "elapsed_s": 1.0}
+    counts = [{"initial": (10, 4, 0), "a": (0, 0, 0)}, {"initial": (10, 4, 0), "a": (20, 3, 5)}]
+    for number, emitters in enumerate(counts, 1):
+        named = {name: dict(zip(("evaluations", "new_cells", "improved"), each, strict=True)) for name, each in emitters.items()}
+        run.run_dir.append_metrics({"generations": number, "evaluations": 10 * number, "emitters": named, **row})
+    figure = charts.curves(run)
+    success, shares = figure.axes[4:]
+    assert [line.get_label() for line in success.lines] == ["initial", "a"]
+    np.testing.assert_allclose([line.get_ydata() for line in success.lines], [[0.4, 0.4], [0.0, 0.4]])
+    np.testing.assert_allclose([line.get_ydata() for line in shares.lines], [[1.0, 1 / 3], [0.0, 2 / 3]])

@@ -188,3 +188,10 @@ def test_plots_without_their_pictures_or_elites_are_left_out(new_run, make_task,
     assert why_not_drawn(empty, "best") == "the archive is empty"
     assert why_not_drawn(plain, "best").startswith("the task draws no pictures")
     assert why_not_drawn(plain, "heatmap") is None
+
+
+def test_plots_that_cannot_be_written_are_a_user_error(new_run):
+    run = new_run([(RED, 0.5, (0.0, 1.0))])
+    (run.run_dir.path / "plots").write_text("in the way")
+    with pytest.raises(UserError, match=r"/plots: cannot write"):
+        list(draw_plots(run, ["best"]))

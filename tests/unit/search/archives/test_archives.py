@@ -254,6 +254,13 @@ def test_an_outline_encloses_what_falls_into_its_cell_and_outlines_fill_the_map(
         assert (edges[:, 0] * to_place[:, 1] - edges[:, 1] * to_place[:, 0] > -1e-9).all()
 
 
+def test_cells_of_a_grid_that_differ_in_a_third_measure_have_one_place():
+    ranges, options = [(0.0, 1.0)] * 3, {"dims": [2, 2, 3]}
+    outlines = make_layout("GridArchive", ranges, options, {}).outlines()
+    flat = make_layout("GridArchive", ranges[:2], {"dims": [2, 2]}, {}).outlines()
+    np.testing.assert_array_equal(outlines, np.repeat(flat, 3, axis=0))
+
+
 @pytest.mark.parametrize("name", ARCHIVES)
 def test_an_archive_of_pyribs_holds_the_elites_and_what_it_says_of_them_is_right(name):
     archive = make_archive(name, LENGTH, RANGES, 1, OPTIONS[name], None, -2.0)
