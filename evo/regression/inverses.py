@@ -141,7 +141,8 @@ def _targets(inputs: dict[str, Row], y: Row, weights: Row, is_broad: bool, unit:
                 shares = weights * (factor / slope) ** 2
                 if np.isfinite(values).all() and np.isfinite(shares).all() and shares.sum() > 0.0:
                     yield _Target(link, text.replace("{}", link.text), values, shares, z is y and text == "{}")
-                    if z is y and text == "{}" and not link.is_power:  # small values of exact data tell as much as large ones
+                    if len(inputs) > 2 and z is y and text == "{}" and not link.is_power:
+                        # Small values of exact data tell as much as large ones.
                         yield _Target(link, link.text, values, np.full_like(y, shares.mean()), is_of_y=True)
     for name, x in inputs.items() if is_broad else ():
         rest = y - unit * x

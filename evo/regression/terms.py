@@ -51,7 +51,7 @@ def library(inputs: dict[str, Row], is_broad: bool) -> Iterator[Term]:
     """Yield terms. is_broad: also those of sums, angles, growth and complements of inputs, times products."""
     sampled = dict(itertools.islice(products(inputs), MAX_PRODUCTS))
     for text, u in sampled.items():
-        terms = [*_functions(text, u), *(_of_inputs(text, u) if is_broad and text in inputs else ())]
+        terms = [*_functions(text, u), *(_of_inputs(text, u, len(inputs) > 2) if is_broad and text in inputs else ())]
         yield from terms
         for name, x in inputs.items() if text in inputs else ():
             if name != text:
@@ -146,16 +146,18 @@ def _functions(text: str, u: Row) -> Iterator[Term]:
     for shifts in (above, below):
         yield Term(f"1/({text} + {{}})", lambda shift: 1.0 / (u + shift), tuple(shifts))
     yield Term(f"log2({text} + {{}})", lambda shift: np.log2(u + shift), tuple(above))
-    yield Term(f"log2({{}} - {text})", lambda end: np.log2(end - u), tuple((high + _SHIFTS * span).tolist()))
 
 
-def _of_inputs(text: str, u: Row) -> Iterator[Term]:
+def _of_inputs(text: str, u: Row, is_one_of_many: bool) -> Iterator[Term]:
     """Powers, parabolas and the logarithm of the saturation of an input, and what is above a threshold, of laws in pieces."""
     low, span = float(u.min()), float(np.ptp(u))
     yield Term(f"max({text}, {{}})", lambda threshold: np.maximum(u, threshold), tuple((low + _THRESHOLDS * span).tolist()))
     for sign in (1.0, -1.0) if low > 0.0 else ():
         exponents = sorted((sign * _EXPONENTS).tolist())
         yield Term(f"exp2({{}}*log2({text}))", lambda power: u**power, tuple(exponents))
+    if not is_one_of_many:
+        return
+    yield Term(f"log2({{}} - {text})", lambda end: np.log2(end - u), tuple((low + span + _SHIFTS * span).tolist()))
     yield Term(f"({text} + {{}})**2", lambda shift: (u + shift) ** 2, tuple((-low - span * _CENTRES).tolist()))
     if low > 0.0:
         halves = np.geomspace(low / 4.0, 4.0 * (low + span), 16)
