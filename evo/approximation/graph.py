@@ -68,7 +68,8 @@ def evaluate(terms: Sequence[Term], inputs: Sequence[NDArray[Any]]) -> list[NDAr
             case "constant":
                 known[term] = term.value
             case "cast":
-                known[term] = values[0].astype(term.dtype)
+                is_wide = values[0].dtype.kind == "f" and term.dtype == np.uint32  # whose values beyond it depend on lengths
+                known[term] = (values[0].astype(np.int64) if is_wide else values[0]).astype(term.dtype)
             case "view":
                 known[term] = values[0].view(term.dtype)
             case "part":

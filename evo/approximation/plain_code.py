@@ -6,7 +6,6 @@ function and of all functions that it may call: expressions, loops, branches, an
 identities of objects, no memory, no caught errors and no state. An instruction, name or value that is not listed is refused.
 """
 
-import builtins
 import dis
 import functools
 import itertools
@@ -27,14 +26,14 @@ from evo.approximation.traced_numpy import KINDS, TracedNumPy
 
 # Instructions of CPython 3.11 to 3.14. Those of comprehensions, generator expressions and `with` are among them.
 _INSTRUCTIONS = {
-    *"RESUME NOP CACHE POP_TOP COPY SWAP PUSH_NULL PRECALL KW_NAMES EXTENDED_ARG NOT_TAKEN TO_BOOL".split(),
-    *"LOAD_CONST LOAD_SMALL_INT LOAD_GLOBAL LOAD_DEREF STORE_DEREF LOAD_CLOSURE MAKE_CELL COPY_FREE_VARS".split(),
+    *"RESUME NOP CACHE POP_TOP COPY SWAP PUSH_NULL PRECALL EXTENDED_ARG NOT_TAKEN TO_BOOL".split(),
+    *"LOAD_GLOBAL LOAD_DEREF STORE_DEREF LOAD_CLOSURE MAKE_CELL COPY_FREE_VARS".split(),
     *"LOAD_FAST STORE_FAST DELETE_FAST LOAD_FAST_CHECK LOAD_FAST_AND_CLEAR LOAD_FAST_LOAD_FAST LOAD_FAST_BORROW".split(),
     *"LOAD_FAST_BORROW_LOAD_FAST_BORROW STORE_FAST_LOAD_FAST STORE_FAST_STORE_FAST STORE_FAST_MAYBE_NULL".split(),
     *"BUILD_TUPLE BUILD_LIST BUILD_MAP BUILD_CONST_KEY_MAP BUILD_SLICE LIST_APPEND LIST_EXTEND LIST_TO_TUPLE MAP_ADD".split(),
     *"DICT_MERGE DICT_UPDATE UNPACK_SEQUENCE UNPACK_EX BINARY_OP BINARY_SUBSCR STORE_SUBSCR DELETE_SUBSCR BINARY_SLICE".split(),
     *"STORE_SLICE UNARY_NEGATIVE UNARY_NOT UNARY_INVERT UNARY_POSITIVE COMPARE_OP CALL CALL_KW CALL_FUNCTION_EX".split(),
-    *"LOAD_ATTR LOAD_METHOD MAKE_FUNCTION SET_FUNCTION_ATTRIBUTE RETURN_VALUE RETURN_CONST GET_ITER FOR_ITER END_FOR".split(),
+    *"LOAD_ATTR LOAD_METHOD MAKE_FUNCTION SET_FUNCTION_ATTRIBUTE RETURN_VALUE GET_ITER FOR_ITER END_FOR".split(),
     *"POP_ITER JUMP_FORWARD JUMP_BACKWARD JUMP_BACKWARD_NO_INTERRUPT JUMP_IF_FALSE_OR_POP JUMP_IF_TRUE_OR_POP".split(),
     *(f"POP_JUMP_{way}IF_{what}" for way in ("", "FORWARD_", "BACKWARD_") for what in "TRUE FALSE NONE NOT_NONE".split()),
     *"RETURN_GENERATOR YIELD_VALUE CALL_INTRINSIC_1 RERAISE LOAD_ASSERTION_ERROR LOAD_COMMON_CONSTANT RAISE_VARARGS".split(),
@@ -52,7 +51,7 @@ _NUMPY = {
     *(name[1:] for name in vars(TracedNumPy) if name[1:2] != "_" and hasattr(np, name[1:])),
     *KINDS,
     *"sum prod min max amin amax any all round around arange linspace eye tri tril triu meshgrid iinfo finfo dtype".split(),
-    *"errstate newaxis pi e inf nan sort argsort unique cumsum cumprod diff packbits unpackbits array_equal".split(),
+    *"errstate newaxis pi e inf nan sort argsort unique cumsum cumprod diff packbits unpackbits".split(),
     *"uint ulonglong uintc ushort ubyte int_ longlong intc short byte half single double bool".split(),
 }
 # Of arrays, dtypes, limits of types, ufuncs, lists, dicts and integers.
@@ -70,8 +69,10 @@ _OTHERS = {
 }
 _NAMES = _ATTRIBUTES.union(*_OTHERS.values())
 _TRUSTED = {id(getattr(module, name)) for module, names in _OTHERS.items() for name in names if hasattr(module, name)}
-_TRUSTED |= {id(getattr(builtins, name)) for name in _BUILTINS} | {id(module) for module in _OTHERS}
-_NUMBERS = (bool, int, float, str, type(None), type(Ellipsis), range, slice, np.generic, np.dtype)
+_STANDARD: dict[str, Any] = (lambda: None).__builtins__  # type: ignore[attr-defined]
+_TRUSTED |= {id(_STANDARD[name]) for name in _BUILTINS} | {id(module) for module in _OTHERS}
+_ORIGINAL = {(module, name): getattr(module, name, None) for module in _OTHERS for name in _NAMES}
+_NUMBERS = {bool, int, float, str, type(None), type(Ellipsis), range, slice, *(getattr(np, name) for name in KINDS)}
 
 
 def words_of_plain_code(function: Any) -> NDArray[np.uint32]:
@@ -80,6 +81,8 @@ def words_of_plain_code(function: Any) -> NDArray[np.uint32]:
     Raises:
         UntraceableError: the code is not of the grammar. The reason names its line.
     """
+    if any(getattr(module, name, None) is not value for (module, name), value in _ORIGINAL.items()):
+        raise UntraceableError("its process has changed NumPy or a module of Python's")
     reader = _Reader(function)
     if type(function) is not PtxFunction:  # whose statements have a grammar of their own
         reader.read(function, "it")
@@ -105,8 +108,12 @@ class _Reader:
         if id(value) in _TRUSTED or id(value) in self._seen:
             return
         self._seen.add(id(value))
-        if isinstance(value, _NUMBERS):
+        if type(value) in _NUMBERS or (isinstance(value, np.dtype) and value.kind in "biuf"):
             self.numbers.append(value)
+            if type(value) is str and "%" in value:
+                raise UntraceableError(f"{name} may be a format")
+        elif type(value) is frozenset:
+            self.read((*value,), name)
         elif type(value) in (tuple, list):
             for item in value:
                 self.read(item, name)
@@ -120,8 +127,14 @@ class _Reader:
             raise UntraceableError(f"it reads {name} ({kind}), which no graph can be trusted with")
 
     def _read_function(self, function: FunctionType) -> None:
+        if (
+            getattr(function, "__builtins__", None) is not _STANDARD
+            or type(function.__globals__) is not dict
+            or _NAMES & {*vars(function)}
+        ):
+            raise UntraceableError(f"{function.__name__} has attributes, or builtins of its own")
         for value in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
-            if not isinstance(value, _NUMBERS) and id(value) not in _TRUSTED:
+            if type(value) not in _NUMBERS and id(value) not in _TRUSTED:
                 raise UntraceableError(f"a default of {function.__name__} may keep a state")
             self.read(value, "a default")
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
@@ -135,7 +148,6 @@ class _Reader:
             self._read_code(code, function.__globals__, cells)
 
     def _read_code(self, code: CodeType, names: dict[str, Any], cells: dict[str, Any]) -> None:
-        self.numbers += _numbers_of(code.co_consts)
         where, module = f"line {code.co_firstlineno} of {code.co_filename}", None
         instructions = [*dis.get_instructions(code)]
         for before, one, after in zip([None, *instructions], instructions, [*instructions[1:], None], strict=False):
@@ -148,11 +160,15 @@ class _Reader:
             elif module is not None:
                 raise UntraceableError(f"it hands {module.__name__} on ({where})")
             elif one.opname == "LOAD_GLOBAL":
-                value = names.get(one.argval, getattr(builtins, one.argval, None))
-                if isinstance(value, ModuleType) and is_own(vars(value), self._root):
+                value = names.get(one.argval, _STANDARD.get(one.argval))
+                if type(value) is ModuleType and is_own(vars(value), self._root):
                     module = value
                 else:
                     self.read(value, one.argval)
+            elif one.opname in ("LOAD_CONST", "KW_NAMES", "RETURN_CONST", "LOAD_SMALL_INT"):
+                constant = code.co_consts[one.arg] if one.opname == "KW_NAMES" and one.arg is not None else one.argval
+                if type(constant) is not CodeType:
+                    self.read(constant, "a constant")
             elif not _is_known(one, before, after, cells):
                 raise UntraceableError(f"it uses {one.opname} ({where}), which no graph can be trusted with")
 
@@ -164,18 +180,10 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
             yield from _codes(constant)
 
 
-def _numbers_of(constants: Any) -> Iterator[Any]:
-    for constant in constants:
-        if isinstance(constant, tuple | frozenset):
-            yield from _numbers_of(constant)
-        else:
-            yield constant
-
-
 def _is_known(one: dis.Instruction, before: Any, after: Any, cells: dict[str, Any]) -> bool:
     match one.opname:
         case "IS_OP":  # with None only
-            return before.opname == "LOAD_CONST" and before.argval is None
+            return before.opname == "LOAD_CONST" and before.argval is None and not one.is_jump_target
         case "PUSH_EXC_INFO":  # of `with`, not of `try`
             return after is not None and after.opname == "WITH_EXCEPT_START"
         case "STORE_DEREF":

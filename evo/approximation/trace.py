@@ -70,7 +70,8 @@ def _tables_of(function: Any, numpy: TracedNumPy) -> Iterator[None]:
         else:
             with suppress(ValueError):  # it is empty
                 slots.append((space, "cell_contents", space.cell_contents))
-    changed = [(holder, key, old, instead.get(id(old), as_table(_uncached(old)))) for holder, key, old in slots]
+    tables: dict[int, Any] = {}
+    changed = [(holder, key, old, instead.get(id(old), as_table(_uncached(old), tables))) for holder, key, old in slots]
     changed = [change for change in changed if change[3] is not change[2]]
     try:
         for holder, key, _, new in changed:

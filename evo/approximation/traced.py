@@ -9,7 +9,6 @@ terms.
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from operator import index
 from typing import Any
 
@@ -25,6 +24,7 @@ _REDUCTIONS = {"sum": np.add, "prod": np.multiply, "min": np.minimum, "max": np.
 _REDUCTIONS |= {"any": np.logical_or, "all": np.logical_and}
 _REDUCED = (*_REDUCTIONS.values(), np.bitwise_or, np.bitwise_and, np.bitwise_xor)
 _MOVES = "reshape ravel flatten transpose swapaxes squeeze repeat".split()
+_OF_ONE_KIND = (np.power, np.float_power, np.fmin, np.fmax)  # in the way that elements are computed
 _UNDONE = (("join", "part"), ("part", "join"), ("view", "view"))  # operations of the same memory, the later one first
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}  # functions of NumPy other than ufuncs
 
@@ -56,10 +56,10 @@ class Traced(NDArrayOperatorsMixin):
     """
 
     def __init__(self, terms: Any, sample: Any, mask: Any = None, sources: Sequence["Traced"] = ()):
-        if {*np.geterr().values()} != {"ignore"}:
-            raise UntraceableError("it asks for floating-point errors, which depend on values")
+        _check_errors_are_ignored()
+        if not np.ndim(sample):
+            raise UntraceableError("it computes with a number of an array, by itself")
         self.terms, self.sample, self.mask = _objects(terms), np.asarray(sample), mask
-        self.is_number = isinstance(sample, np.generic)  # which has no memory of its own
         # Of the same memory: terms as of one type and as of another one.
         self.views: list[tuple[tuple[Any, np.dtype[Any]], tuple[Any, np.dtype[Any]]]] = []
         known_dtype(self.sample.dtype)
@@ -75,7 +75,7 @@ class Traced(NDArrayOperatorsMixin):
     @property
     def ndim(self) -> int:
         """Number of axes."""
-        return self.terms.ndim
+        return len(self.shape)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -99,7 +99,7 @@ class Traced(NDArrayOperatorsMixin):
         """Tell if no element depends on inputs."""
         return self.mask is None and all(term.op == "constant" for term in self.terms.ravel().tolist())
 
-    __class__ = property(lambda self: self.dtype.type if self.is_number else np.ndarray)  # for isinstance
+    __class__ = property(lambda _: np.ndarray)  # for isinstance
 
     def __array__(self, *_: Any, **__: Any) -> Any:
         if not self.is_constant:
@@ -119,10 +119,6 @@ class Traced(NDArrayOperatorsMixin):
         return iter([self[k] for k in range(self.shape[0])])
 
     def __getattr__(self, name: str) -> Any:
-        if name in _REDUCTIONS:
-            return partial(reduced, _REDUCTIONS[name], self)
-        if name in _MOVES:
-            return lambda *args, **options: self.moved(lambda array: getattr(array, name)(*args, **options))
         if name.startswith("__array_"):  # NumPy looks for these before `__array__`
             raise AttributeError(name)
         raise UntraceableError(f"it uses .{name}")
@@ -131,6 +127,10 @@ class Traced(NDArrayOperatorsMixin):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         if method == "reduce":
             return reduced(ufunc, *inputs, **{"axis": 0, **options} if len(inputs) == 1 else options)
+        if ufunc in _OF_ONE_KIND and any(np.asarray(sample_of(value)).dtype.kind in "bf" for value in inputs):
+            raise UntraceableError(f"np.{ufunc.__name__} of floats or truths has other results for other shapes")
+        if ufunc is np.power and type(inputs[1]) is Traced:
+            raise UntraceableError("it has a power that depends on values, and may fail")
         if method == "__call__" and not options and ufunc in (np.divmod, np.matmul):
             return dot(*inputs) if ufunc is np.matmul else (np.floor_divide(*inputs), np.remainder(*inputs))
         [out] = options.pop("out", (None,))
@@ -141,7 +141,7 @@ class Traced(NDArrayOperatorsMixin):
         kinds = [type(value) if type(value) in (int, float) else np.asarray(sample_of(value)).dtype for value in inputs]
         loop = ufunc.resolve_dtypes((*kinds, None))
         result = elementwise(ufunc.__name__, inputs, loop[:-1], ufunc(*map(sample_of, inputs)))
-        if out is None or (type(out) is Traced and out.is_number):
+        if out is None:
             return result
         if type(out) is not Traced or out.terms.shape != result.terms.shape or not _are_same(out.mask, result.mask):
             raise UntraceableError("it writes to another array, or to one of another shape")
@@ -175,9 +175,13 @@ class Traced(NDArrayOperatorsMixin):
         if type(index) is not Traced or index.is_constant:
             self.write(_plain_index(index), value)
             return
+        if index.dtype != np.bool_:
+            raise UntraceableError("it changes elements at indices that depend on values")
         part = self[index]  # which is refused unless it is a condition
-        new = value if type(value) is Traced else Traced(constants(np.asarray(sample_of(value)).astype(self.dtype)), value)
-        if not _are_same(part.mask, new.mask) and (new.ndim or new.mask is not None):
+        is_number = type(value) is not Traced and not np.ndim(sample_of(value))
+        plain = None if type(value) is Traced else np.atleast_1d(sample_of(value))
+        new = value if plain is None else Traced(constants(plain.astype(self.dtype)), plain)
+        if not _are_same(part.mask, new.mask) and not is_number:
             raise UntraceableError("it changes elements in place to those of another selection")
         part.sample[...] = new.sample
         changed = self.sample.copy()
@@ -187,8 +191,7 @@ class Traced(NDArrayOperatorsMixin):
 
     def write(self, index: Any, value: Any) -> None:
         """Change elements in place, also of views as other types."""
-        if self.is_number:
-            raise UntraceableError("it changes a number in place")
+        _check_errors_are_ignored()
         if type(value) is Traced and value.mask is not None and self.mask is None:
             raise UntraceableError("it writes a selection")
         self.sample[index] = sample_of(value)
@@ -254,6 +257,28 @@ class Traced(NDArrayOperatorsMixin):
             if limit is not None:
                 number = np.where(is_beyond(number, limit), limit, number) if keeps_zeros else apply_limit(number, limit)
         return number  # type: ignore[no-any-return]
+
+
+def _add_method(name: str, call: Callable[..., Any]) -> None:
+    def method(self: Traced, *args: Any, **options: Any) -> Any:
+        return call(self, *args, **options)
+
+    method.__name__ = name
+    setattr(Traced, name, method)
+
+
+def _moving(name: str) -> Callable[..., Any]:
+    def call(array: Traced, *args: Any, **options: Any) -> Any:
+        if any(isinstance(value, str) for value in (*args, *options.values())):
+            raise UntraceableError("it asks for an order in memory")
+        return array.moved(lambda elements: getattr(elements, name)(*args, **options))
+
+    return call
+
+
+def _check_errors_are_ignored() -> None:
+    if {*np.geterr().values()} != {"ignore"}:
+        raise UntraceableError("it asks for floating-point errors, which depend on values")
 
 
 def made(op: str, operands: tuple[Term, ...], dtype: np.dtype[Any], value: Any = None, key: Any = None) -> Term:
@@ -350,9 +375,16 @@ def known_dtype(dtype: Any) -> np.dtype[Any]:
 def constants(values: NDArray[Any]) -> NDArray[np.object_]:
     """Terms of constants."""
     known_dtype(values.dtype)
-    terms = np.empty(values.size, object)
-    terms[:] = [made("constant", (), values.dtype, value, value.tobytes()) for value in values.ravel()]
-    return terms.reshape(values.shape)
+    made_of = [made("constant", (), values.dtype, value, value.tobytes()) for value in values.ravel()]
+    terms = np.empty_like(values, object)  # in the same order in memory
+    terms[...] = _objects_of(made_of).reshape(values.shape)
+    return terms
+
+
+def _objects_of(items: list[Any]) -> NDArray[np.object_]:
+    objects = np.empty(len(items), object)
+    objects[:] = items
+    return objects
 
 
 def moved(sources: Sequence[Traced], sample: Any, terms: Any) -> Any:
@@ -451,3 +483,9 @@ def instruction(name: str, *words: Any) -> Any:
     if not any(isinstance(word, Traced) for word in words):
         return result if any(np.ndim(word) for word in words) else result[0]
     return elementwise("instruction", words, [np.dtype(np.uint32)] * len(words), result, name)
+
+
+for _name in _MOVES:
+    _add_method(_name, _moving(_name))
+for _name, _ufunc in _REDUCTIONS.items():
+    _add_method(_name, lambda array, *args, ufunc=_ufunc, **options: reduced(ufunc, array, *args, **options))

@@ -30,7 +30,7 @@ from evo.approximation.traced import (
 # Functions that only move elements, also of lists of arrays.
 _MOVES = (
     "concatenate stack hstack vstack dstack column_stack block reshape ravel transpose swapaxes moveaxis expand_dims squeeze "
-    "atleast_1d atleast_2d broadcast_to broadcast_arrays split array_split hsplit vsplit tile repeat roll flip fliplr flipud "
+    "broadcast_to split array_split hsplit vsplit tile repeat roll flip fliplr flipud "
     "delete append"
 )
 KINDS = "uint8 uint16 uint32 uint64 int8 int16 int32 int64 intp float16 float32 float64 bool_".split()
@@ -184,13 +184,24 @@ class Table(np.ndarray):
         return _take(self, indices, axis)
 
 
-def as_table(value: Any) -> Any:
-    """An array, or those in a container, as tables; anything else as it is."""
-    if type(value) in (list, tuple) and any(type(item) is np.ndarray for item in value):
-        return type(value)(map(as_table, value))
-    if type(value) is dict and any(type(item) is np.ndarray for item in value.values()):
-        return {key: as_table(item) for key, item in value.items()}
-    return value.view(Table) if type(value) is np.ndarray else value
+def as_table(value: Any, known: dict[int, Any] | None = None) -> Any:
+    """An array, or those in a container, as tables; anything else as it is. known: tables of objects, which have one each."""
+    if known is not None and id(value) in known:
+        return known[id(value)]
+    table = value
+    if type(value) is np.ndarray:
+        table = value.view(Table)
+    elif type(value) in (list, tuple):
+        items = [as_table(item, known) for item in value]
+        if any(a is not b for a, b in zip(items, value, strict=True)):
+            table = type(value)(items)
+    elif type(value) is dict:
+        entries_of = {key: as_table(item, known) for key, item in value.items()}
+        if any(entries_of[key] is not item for key, item in value.items()):
+            table = entries_of
+    if known is not None:
+        known[id(value)] = table
+    return table
 
 
 class _Instead:
@@ -267,11 +278,12 @@ class TracedNumPy:
 
     def __init__(self) -> None:
         self._kinds = {kind: _Kind(kind) for kind in (getattr(np, name) for name in KINDS)}
+        self._ufuncs = {name: _Ufunc(plain) for name, plain in vars(np).items() if isinstance(plain, np.ufunc)}
 
     def __getattr__(self, name: str) -> Any:
         plain = getattr(np, name)
         if isinstance(plain, np.ufunc):
-            return _Ufunc(plain)
+            return self._ufuncs[name]
         if isinstance(plain, type) or not callable(plain):
             return self._kinds.get(plain, plain) if isinstance(plain, type) else plain
         method: Any = getattr(type(self), f"_{name}", None)
@@ -279,7 +291,8 @@ class TracedNumPy:
 
     def _asarray(self, values: Any, dtype: Any = None) -> Any:
         if type(values) is not Traced:
-            values = np.stack([self._asarray(row) if type(row) in (list, tuple) else row for row in values])
+            rows = [self._asarray(row, dtype) if type(row) in (list, tuple) or has_traced(row) else row for row in values]
+            values = np.stack(rows if dtype is None else [as_kind(row, np.dtype(dtype)) for row in rows])
         return values.astype(values.dtype if dtype is None else dtype, copy=False)
 
     _asanyarray = _asarray

@@ -176,15 +176,6 @@ def of_several_axes(x, y):
     return rows.view(np.uint32).ravel() ^ pairs.astype(np.uint32) ^ np.take(ROWS["of bytes"], y >> 28, axis=0)[:, 2]
 
 
-def by_point(x, y):
-    found = np.empty(x.shape, np.uint32)
-    for k in range(len(x)):
-        one = other = x[k]
-        one += np.uint32(3)  # another number then
-        found[k] = np.uint32(one) ^ (y[k] >> np.uint32(3)) ^ (other << np.uint32(1))
-    return found + ((x[:, None] >> np.arange(8, dtype=np.uint32) & 1) @ (1 << np.arange(8))).astype(np.uint32)
-
-
 OTHER = ModuleType("other")
 OTHER.__file__ = __file__
 exec(
@@ -199,7 +190,6 @@ FUNCTIONS = {
     "written through views": written_through_views,
     "moved elements": moved_elements,
     "tables of several axes": of_several_axes,
-    "point by point": by_point,
     "by another module": lambda x, y: OTHER.code(x) + np.uint32(OTHER.CODES[y >> 24]),
     "limits by name": lambda x, y: np.clip(x, a_min=5, a_max=None) + np.clip(y.view(np.int32), min=-3, max=9).view(np.uint32),
     "of one length": lambda x, y: x[:, True][:, 0] + np.zeros(len(x), np.uint32) + np.full(x.shape, y),
@@ -294,6 +284,19 @@ def looks_up_and_forgets(x):
     return x
 
 
+def point_by_point(x):
+    y = np.empty(x.shape, np.uint32)
+    for k in range(len(x)):
+        y[k] = x[k] ^ np.uint32(3)
+    return y
+
+
+def scatters(x):
+    y = np.zeros(4, np.uint32)
+    y[np.where(x[:1] == 3, 2, 1)] = 5
+    return x + y[1]
+
+
 def writes_signed(x):
     y = x + 1
     y += x.view(np.int32)
@@ -380,6 +383,12 @@ def raises(x):
         otherwise,
         lambda x: np.array([int(each) for each in x], np.uint32),
         lambda x: np.zeros(4, np.uint32),
+        point_by_point,
+        scatters,
+        lambda x: (x[:, None] > np.arange(4)).ravel("K"),
+        lambda x: np.fmax(x.view(np.float32), np.float32(0)),
+        lambda x: (x > 1) ** 2,
+        lambda x: 2 ** (x & 7),
         lambda x: 5,
         lambda x: x.astype(object),
         catches(lambda x: x.view(np.uint32, np.ndarray), TypeError),

@@ -12,6 +12,7 @@ import pytest
 from evo.approximation.bits import ExactFunction
 from evo.approximation.exact import exact_language
 from evo.approximation.exact_sweep import PARTS, TESTED, ExactSweep
+from evo.approximation.graph import evaluate
 from evo.approximation.plain_code import words_of_plain_code
 from evo.approximation.trace import trace
 from evo.approximation.traced import UntraceableError
@@ -128,6 +129,27 @@ def changes_its_closure():
     return function
 
 
+def with_an_attribute(x):
+    return x if with_an_attribute.kind(x) else x + 1
+
+
+with_an_attribute.kind = lambda x: type(x) is np.ndarray
+
+
+def of_its_own_builtins():
+    names = {"__name__": __name__, "__file__": __file__, "__builtins__": {"len": lambda x: type(x) is np.ndarray}}
+    exec("def function(x): return x if len(x) else x + 1", names)
+    return names["function"]
+
+
+class Callable(int):
+    def __call__(self, x):
+        return x if type(x) is np.ndarray else x + 1
+
+
+INTEGER, RECORD = Callable(3), np.array([(lambda x: x,)], [("a", object)])[0]
+
+
 @cache
 def kept():
     return [0]
@@ -166,6 +188,13 @@ def kept():
         lambda x: x + kept()[0],
         lambda x: x + sys.getrefcount(x),
         lambda x: [*(yield_ for yield_ in (globals(),))] and x,
+        lambda x: x if "%.1s" % x == "[" else x + 1,  # noqa: UP031 - refused for it
+        lambda x: x if x.dtype is (np.uint32 if x.size else None) else x + 1,
+        with_an_attribute,
+        of_its_own_builtins(),
+        lambda x: INTEGER(x) + x,
+        lambda x: RECORD["a"](x) + x,
+        lambda x: x if np.array_equal(x, TABLE) else x + 1,
         np.vectorize(lambda x: x + 1),
         ExactFunction,
     ],
@@ -197,6 +226,30 @@ def test_code_that_changes_its_module_has_no_graph(function, monkeypatch):
     words_of_plain_code(function)
     with pytest.raises(UntraceableError, match="changes what its module holds"):
         trace(function, [np.arange(8, dtype=np.uint32)])
+
+
+def by_another_name(x):
+    FIRST.append(1)
+    y = x + np.uint32(len(SECOND))
+    FIRST.pop()
+    return y
+
+
+FIRST = SECOND = [TABLE]
+
+
+def test_two_names_of_a_list_are_one_list():
+    words = np.arange(8, dtype=np.uint32)
+    [term] = trace(by_another_name, [words])
+    np.testing.assert_array_equal(evaluate([term], [words])[0], words + 2)
+
+
+def test_floats_beyond_words_are_cast_as_of_one():
+    numbers = np.array([-3e9, np.nan, 7.5, 5e9] * 4, np.float32)
+    [term] = trace(lambda x: x.astype(np.uint32), [np.abs(numbers[2:3])])
+    with np.errstate(invalid="ignore"):
+        one_by_one = [int(numbers[k : k + 1].astype(np.uint32)[0]) for k in range(len(numbers))]
+        assert evaluate([term], [numbers])[0].tolist() == one_by_one
 
 
 @pytest.mark.parametrize(("text", "method"), [("x ^ y", PARTS), ("x ^ y if isinstance(x, np.ndarray) else x", TESTED)])
