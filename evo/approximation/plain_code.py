@@ -11,6 +11,7 @@ import functools
 import itertools
 import math
 import operator
+import sys
 from collections.abc import Iterator
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -69,7 +70,7 @@ _OTHERS = {
 }
 _NAMES = _ATTRIBUTES.union(*_OTHERS.values())
 _TRUSTED = {id(getattr(module, name)) for module, names in _OTHERS.items() for name in names if hasattr(module, name)}
-_STANDARD: dict[str, Any] = (lambda: None).__builtins__  # type: ignore[attr-defined]
+_STANDARD = vars(sys.modules["builtins"])
 _TRUSTED |= {id(_STANDARD[name]) for name in _BUILTINS} | {id(module) for module in _OTHERS}
 _ORIGINAL = {(module, name): getattr(module, name, None) for module in _OTHERS for name in _NAMES}
 _NUMBERS = {bool, int, float, str, type(None), type(Ellipsis), range, slice, *(getattr(np, name) for name in KINDS)}
