@@ -232,13 +232,6 @@ def test_without_sympy_latex_says_what_to_install(run, monkeypatch):
         export_elites(run, "latex")
 
 
-def test_without_a_compiler_c_is_written_with_a_note(run, monkeypatch):
-    monkeypatch.setenv("PATH", "")
-    export = export_elites(run, "c")
-    assert export.notes == ["C not compiled: no cc, gcc or clang here; install one to have the export checked"]
-    assert "void program(" in next(iter(export.texts.values()))
-
-
 @pytest.mark.slow
 def test_libreoffice_gives_what_the_archives_formulas_predict(scaled_run, tmp_path):
     """Within a step of float32 of `evo predict`, at the task's points."""
