@@ -73,7 +73,7 @@ _TRUSTED = {id(getattr(module, name)) for module, names in _OTHERS.items() for n
 _STANDARD = vars(sys.modules["builtins"])
 _TRUSTED |= {id(_STANDARD[name]) for name in _BUILTINS} | {id(module) for module in _OTHERS}
 _ORIGINAL = {(module, name): getattr(module, name, None) for module in _OTHERS for name in _NAMES}
-_NUMBERS = {bool, int, float, str, type(None), type(Ellipsis), range, slice, *(getattr(np, name) for name in KINDS)}
+_NUMBERS = {bool, int, float, str, type(None), type(Ellipsis), range, *(getattr(np, name) for name in KINDS)}
 
 
 def words_of_plain_code(function: Any) -> NDArray[np.uint32]:
@@ -113,9 +113,10 @@ class _Reader:
             self.numbers.append(value)
             if type(value) is str and "%" in value:
                 raise UntraceableError(f"{name} may be a format")
-        elif type(value) is frozenset:
-            self.read((*value,), name)
-        elif type(value) in (tuple, list):
+        elif type(value) is slice:
+            for item in (value.start, value.stop, value.step):
+                self.read(item, name)
+        elif type(value) in (tuple, list, frozenset):
             for item in value:
                 self.read(item, name)
         elif type(value) is dict:
