@@ -128,7 +128,7 @@ def test_a_run_that_fails_is_named_and_does_not_stop_the_others(start_fork, fork
     assert process.stderr.splitlines() == [
         "evo: small, seed 1: failed: its process was killed by SIGKILL",
         "evo: 1 of 2 runs failed; the same command tries again",
-        f"warning: no comparison: {damaged}:1: damaged: Expecting value: line 1 column 1 (char 0); delete this line",
+        f"warning: no comparison: {damaged}: last line: damaged: Expecting value: line 1 column 1 (char 0); delete this line",
     ]
     assert "[1/2] small, seed 2: stopped by stop.generations: 4\n" in process.stdout
     shutil.rmtree(sweep / "another")
