@@ -3,7 +3,7 @@
     python tests/bench/bench_gallery.py RUN ...     measures run folders
     python tests/bench/run.py gallery               runs the shipped config with three seeds, and measures that
 
-Distances are those of variety.py: structure (gist) and colours apart. Those of runs with a grid of more than two
+Distances are those of `evo.report.plot.variety`: structure (gist) and colours apart. Those of runs with a grid of more than two
 measures are between the pictures that the contact sheet shows. Between two runs nothing is related, so the distance from one
 run's pictures to those at the same or neighbouring places of another is the most that a search can reach with equal measures.
 """
@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from variety import NUM_STRUCTURE, features
 
-from evo.report.plot.pictures import STILL_T, best_of_places, render
+from evo.report.plot.pictures import STILL_T, render, varied
+from evo.report.plot.variety import NUM_STRUCTURE, features
 from evo.run.run import Run
 
 CONFIG = Path(__file__).parents[2] / "configs" / "domain_coloring.yaml"
@@ -45,7 +45,7 @@ def read(folder: Path) -> Sheet:
     run, _ = Run.view(folder)
     layout, elites = run.search.layout, run.search.elites()
     places = np.asarray(layout.coordinates(elites.cell), int)[:, :2]
-    shown = best_of_places(places, elites.objective)
+    shown = varied(run, elites, places)
     last = json.loads((folder / "metrics.jsonl").read_text().splitlines()[-1])
     columns, rows = layout.grid_shape()
     return Sheet(

@@ -4,6 +4,7 @@ Owns what is told, and how much where there are too many elites. Knows nothing o
 have it; document.py escapes it.
 """
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -16,9 +17,9 @@ from evo.language.program import Language, program_length
 from evo.report.elites import OPERATOR_MEANINGS, hash_text, operator_name
 from evo.report.page.fits import fits
 from evo.report.page.graphs import axis_of, curves, front
-from evo.report.page.pictures import Pictures
+from evo.report.page.pictures import NUM_STILLS, Pictures
 from evo.report.plot.charts import color_range, written
-from evo.report.plot.pictures import best_of_places
+from evo.report.plot.pictures import best_of_places, varied
 from evo.report.ptx_text import with_values
 from evo.report.recompute import problem_for_facts, report_facts, whole_expressions
 from evo.run.loaded_task import Problem
@@ -122,11 +123,14 @@ def _programs(language: Language, words: NDArray[np.uint64]) -> tuple[list[str],
 
 def _on_map(run: Run, rows: NDArray[np.int64]) -> set[int]:
     """Select the rows of elites that the map shows: in a grid of more than two measures, one at each place."""
-    elites = run.search.elites()
+    elites, task = run.search.elites(), run.search.problem.task
     if run.search.layout.grid_shape() is None or elites.measures.shape[1] <= 2:
         return set(rows.tolist())
-    coordinates = np.asarray(run.search.layout.coordinates(elites.cell[rows]), int)[:, :2]
-    return set(rows[best_of_places(coordinates, elites.objective[rows])].tolist())
+    shown_elites = replace(elites, **{name: getattr(elites, name)[rows] for name in vars(elites)})
+    coordinates = np.asarray(run.search.layout.coordinates(shown_elites.cell), int)[:, :2]
+    is_varied = task.has_pictures() and len(rows) <= NUM_STILLS  # of more it takes as long as all else
+    shown = varied(run, shown_elites, coordinates) if is_varied else best_of_places(coordinates, shown_elites.objective)
+    return set(rows[shown].tolist())
 
 
 def _map(run: Run) -> dict[str, Any] | None:

@@ -16,13 +16,17 @@ from evo.errors import plural
 from evo.report.pareto import default_row
 from evo.report.plot.charts import PLAIN_TEXT, label_axis, written
 from evo.report.plot.palette import Palette
+from evo.report.plot.variety import features, most_varied
 from evo.run.loaded_task import Problem
 from evo.run.run import Run
+from evo.search.archives.elites import Elites
 
 # Sides of pictures and the gaps between them, in pixels.
 THUMBNAIL_SIZE = 56  # in the contact sheet, if there is room
 SMALLEST_THUMBNAIL_SIZE = 12
 MAX_SHEET_SIDE = 4096  # of the contact sheet's pictures together
+NUM_CANDIDATES = 12  # elites that one place of the contact sheet may show
+LOOK_SIZE = 32  # of the pictures by which they are compared
 BEST_SIZE = 768
 SINGLE_SIZE = 384  # in the animation of one program
 TILE_SIZE = 176  # in the animation of elites
@@ -54,8 +58,9 @@ def render(problem: Problem, words: NDArray[np.uint64], size: int, t: float) -> 
 def contact_sheet(run: Run) -> Path:
     """Draw each elite's picture in its cell, the first measure to the right, the second upwards; without a grid, in cell order.
 
-    In a grid of more measures, several cells share one place, which shows their best elite; and so do neighbouring cells if
-    pictures would be too small. The title says so, and if pictures are smaller than usual.
+    In a grid of more measures, several cells share one place, which shows one of their elites, chosen so that neighbours differ
+    (`most_varied`). If there are too many cells for pictures of the usual size, pictures are smaller; if they would be too small,
+    still more cells share one place, which shows their best elite. The title says so.
     """
     layout, elites = run.search.layout, run.search.elites()
     title = f"{plural(len(elites), 'elite')} after {plural(run.search.counters.evaluations, 'evaluation')}"
@@ -70,7 +75,8 @@ def contact_sheet(run: Run) -> Path:
         if merged > 1:
             title += f"\n{len(shown):,} of them shown: the best of each {merged} x {merged} cells"
         elif indices.shape[1] > 2:
-            title += f"\n{len(shown):,} of them shown: the best of each place"
+            shown = varied(run, elites, indices[:, :2])
+            title += f"\n{len(shown):,} of them shown: of each place a good one unlike its neighbours"
     else:
         shown = np.sort(np.argsort(-elites.objective, kind="stable")[: most**2])
         columns = int(np.ceil(np.sqrt(len(shown))))
@@ -94,6 +100,19 @@ def contact_sheet(run: Run) -> Path:
     else:
         (_with_title(sheet, title) if "\n" in title else Image.fromarray(sheet)).save(path)
     return path
+
+
+def varied(run: Run, elites: Elites, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Rows of the elites to show at the positions of a grid, sorted; at each position, the best few are candidates."""
+    order = np.lexsort((-elites.objective, *positions.T))
+    is_first = np.any(np.diff(positions[order], axis=0, prepend=-1) != 0, axis=1)
+    first = np.maximum.accumulate(np.where(is_first, np.arange(len(order)), 0))
+    rows = np.sort(order[np.arange(len(order)) - first < NUM_CANDIDATES])
+    looks = [
+        features(render(run.search.problem, elites.solution[rows[start : start + _SHEET_BATCH]], LOOK_SIZE, STILL_T))
+        for start in range(0, len(rows), _SHEET_BATCH)
+    ]
+    return rows[most_varied(positions[rows], elites.objective[rows], np.concatenate(looks))]
 
 
 def best_of_places(positions: NDArray[np.int64], objective: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -121,7 +140,7 @@ def animation(run: Run) -> Path:
 def poster(run: Run) -> Path:
     """Twelve elites for an A3 print, the first measure to the right, the second upwards.
 
-    Columns hold equally many elites, and so do the rows of each; a place shows one of its elites, the best.
+    Columns hold equally many elites, and so do the rows of each; a place shows one of its elites, as `varied` chooses.
     """
     problem, elites = run.search.problem, run.search.elites()
     columns, rows = POSTER_PLACES
@@ -134,7 +153,7 @@ def poster(run: Run) -> Path:
     width, height = POSTER_SIZE
     side = (width - 2 * POSTER_MARGIN + POSTER_GAP) // columns - POSTER_GAP
     image = Image.new("RGB", POSTER_SIZE, "white")
-    for index in best_of_places(positions, elites.objective):  # one at a time, for the sake of memory
+    for index in varied(run, elites, positions):  # one at a time, for the sake of memory
         left, top = (POSTER_MARGIN + (side + POSTER_GAP) * (positions[index] * (1, -1) + (0, rows - 1))).tolist()
         image.paste(Image.fromarray(render(problem, elites.solution[[index]], side, STILL_T)[0]), (left, top))
     evaluations, seed = run.search.counters.evaluations, problem.config.seed

@@ -1,4 +1,4 @@
-"""Visual differences of pictures.
+"""Visual differences of pictures, and a choice of several whose neighbours differ.
 
 Owns the space of features. Knows nothing of tasks, archives or files.
 """
@@ -12,6 +12,8 @@ LOG_WIDTH = 0.55  # standard deviation of a filter over the log of frequency: ba
 ANGLE_WIDTH = 0.45  # and over orientation, in radians; neighbours, 30 degrees apart, meet at 0.84
 NUM_REGIONS = 4  # along a side
 NUM_STRUCTURE = len(CENTRES) * NUM_ORIENTATIONS * NUM_REGIONS**2  # the first features: the others are colours
+REACH = 2  # cells: how far neighbours are apart along each axis, at most
+_NUM_SWEEPS = 8  # at most; three or four usually change nothing more
 _BATCH_PIXELS = 1 << 18  # at once
 
 
@@ -62,3 +64,38 @@ def _filters(size: int) -> NDArray[np.float32]:
             ratio = np.log(frequency / centre)
             filters.append(np.exp(-0.5 * ((ratio / LOG_WIDTH) ** 2 + (turn / ANGLE_WIDTH) ** 2)))
     return np.stack(filters).astype(np.float32)
+
+
+def most_varied(positions: NDArray[np.int64], objective: NDArray[np.float64], looks: NDArray[np.float32]) -> NDArray[np.int64]:
+    """The rows to show, one for each position, sorted: good ones that differ from those shown around them.
+
+    At first each position shows its best. Then the positions in turn show the candidate with the greatest product of its distance
+    from the nearest look within `REACH` positions and the square of its objective, counted from the least of all to the best of
+    the position, until nothing changes. If two are equal, the better one is shown, then the first.
+
+    Args:
+        positions: `(n, 2)`, not negative.
+        looks: `(n, num_features)`.
+    """
+    order = np.argsort(-objective, kind="stable")
+    candidates: dict[tuple[int, int], list[int]] = {}
+    for row in order.tolist():
+        candidates.setdefault((int(positions[row, 0]), int(positions[row, 1])), []).append(row)
+    shown = {position: rows[0] for position, rows in candidates.items()}
+    least = objective.min(initial=np.inf)
+    around = range(-REACH, REACH + 1)
+    for _ in range(_NUM_SWEEPS):
+        has_changed = False
+        for (column, row), rows in sorted(candidates.items()):
+            near = [(column + i, row + j) for i in around for j in around if (i or j) and (column + i, row + j) in shown]
+            if len(rows) == 1 or not near:
+                continue
+            theirs = looks[[shown[position] for position in near]]
+            distance = np.linalg.norm(looks[rows][:, None] - theirs, axis=2).min(axis=1)
+            above = objective[rows] - least
+            chosen = rows[int(np.argmax(distance * (above / max(above[0], np.finfo(float).tiny)) ** 2))]
+            has_changed |= chosen != shown[column, row]
+            shown[column, row] = chosen
+        if not has_changed:
+            break
+    return np.sort(np.fromiter(shown.values(), np.int64))
