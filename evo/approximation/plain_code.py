@@ -43,7 +43,7 @@ _INSTRUCTIONS = {
 _INTRINSICS = {"INTRINSIC_STOPITERATION_ERROR", "INTRINSIC_UNARY_POSITIVE", "INTRINSIC_LIST_TO_TUPLE"}
 _BUILTINS = {
     *"abs bool dict divmod enumerate float int len list max min pow range reversed round slice sorted sum tuple zip map".split(),
-    *"ValueError TypeError AssertionError NotImplementedError".split(),
+    *"ValueError TypeError".split(),
 }
 _OPERATOR = "add and_ eq floordiv ge gt inv invert le lshift lt mod mul ne neg or_ pos pow rshift sub truediv xor".split()
 _NUMPY = {

@@ -26,7 +26,7 @@ NUM_TARGETS = 20  # that pairs of terms are looked for, beside those of y itself
 NUM_FIRST, NUM_PAIRS = 24, 4  # first terms of these; pairs of a target that a third term joins
 NUM_REFINED, NUM_KEPT = 48, 96  # formulas with one, two and three terms whose constants are refined, each; that are handed over
 NUM_SEPARABLE, NUM_SWEEPS, NUM_LIKELY = 8, 4, 5  # sums of a term of each input; passes over their terms; choices for one
-CONSTANT = 3.0  # error of one of these that a constant is worth
+FREE = 3.0  # times the error that a term without a constant may have beside one with it
 NUM_ALIKE, NUM_COMMON = 4, 3  # formulas of a target that are refined, with as many terms; links that most laws have
 CHUNK, STRIP = 64, 512  # targets that terms are compared with in one go; terms whose values a cache holds
 
@@ -361,7 +361,7 @@ def _refined(
                 number = least(error, term.grid[max(at - 1, 0)], term.grid[min(at + 1, len(term.grid) - 1)])
                 number = float(f"{number:.{DIGITS}g}")
             left_over = float(error(np.array([number]))[0]) if len(options) > 1 else 0.0
-            tried.append((left_over * (CONSTANT if len(term.grid) > 1 else 1.0), k, number))
+            tried.append((left_over * (FREE if len(term.grid) > 1 else 1.0), k, number))
         _, k, number = min(tried)
         near[position], chosen[position] = options[k], (options[k][0], number)
         columns[position + 1] = options[k][0].values(number)

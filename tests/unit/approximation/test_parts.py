@@ -293,7 +293,7 @@ def point_by_point(x):
 
 def scatters(x):
     y = np.zeros(4, np.uint32)
-    y[np.where(x[:1] == 3, 2, 1)] = 5
+    y[np.where(x[:1] == 1000, 2, 1)] = 5
     return x + y[1]
 
 

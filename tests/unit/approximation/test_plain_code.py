@@ -148,6 +148,7 @@ class Callable(int):
 
 
 PART = slice(Callable(0), 1)
+OBJECTS = np.array([lambda x: x], object)
 INTEGER, RECORD = Callable(3), np.array([(lambda x: x,)], [("a", object)])[0]
 
 
@@ -196,6 +197,7 @@ def kept():
         lambda x: INTEGER(x) + x,
         lambda x: x[:, None][:, PART].sum(axis=1),
         lambda x: RECORD["a"](x) + x,
+        lambda x: OBJECTS[0](x) + x,
         lambda x: x if np.array_equal(x, TABLE) else x + 1,
         np.vectorize(lambda x: x + 1),
         ExactFunction,
@@ -204,6 +206,12 @@ def kept():
 def test_code_that_may_tell_arrays_apart_is_not_plain(function):
     with pytest.raises(UntraceableError):
         words_of_plain_code(function)
+
+
+def test_code_is_not_plain_where_numpy_was_changed(monkeypatch):
+    monkeypatch.setattr(np, "gcd", lambda *_: 0)
+    with pytest.raises(UntraceableError, match="has changed NumPy"):
+        words_of_plain_code(lambda x: np.gcd(x, x))
 
 
 def puts_an_input(x):
