@@ -294,7 +294,7 @@ def point_by_point(x):
 def scatters(x):
     y = np.zeros(4, np.uint32)
     y[np.where(x[:1] == 1000, 2, 1)] = 5
-    return x + y[1]
+    return x + y[1:2]
 
 
 def writes_signed(x):
