@@ -10,6 +10,7 @@ factors may be negative, of which a root is taken. Slightly long: all rules that
 """
 
 import math
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from types import MappingProxyType
@@ -300,7 +301,7 @@ class Algebra:
         todo = [*forms]
         while todo:
             factor, factors = todo.pop(0)
-            number *= factor
+            number = _held(number * factor) if number and factor else 0.0
             for atom, power in factors:
                 kind, *parts = self.atoms[atom]
                 total = plain(powers.pop(atom, 0.0) + power)
@@ -330,7 +331,7 @@ class Algebra:
             whole = self.sum(exponents)
             if whole[1]:
                 powers[self._exponential(whole)[1][0][0]] = 1.0
-            number *= 1.0 if whole[1] else math.exp(whole[0])
+            number = number if whole[1] else _held(number * _held(math.exp(whole[0])))
         return self._with_full_sums((number, tuple(sorted(powers.items()))))
 
     def _with_full_sums(self, form: Form) -> Form:
@@ -360,7 +361,9 @@ class Algebra:
             joined = self._without_fractions((1.0, factors))
             if joined[1] != factors:
                 return self.power(scaled(joined, number), exponent)
-        return self.product([(number**exponent, ()), *(self._atom_power(atom, power * exponent) for atom, power in factors)])
+        return self.product(
+            [(_held(number**exponent), ()), *(self._atom_power(atom, power * exponent) for atom, power in factors)]
+        )
 
     def _atom_power(self, atom: int, power: float) -> Form:
         kind, *parts = self.atoms[atom]
@@ -385,7 +388,7 @@ class Algebra:
             free.append((1.0, ((base[1][0][0], power * exponent),)))
         elif signed or number < 0.0:
             free.append((1.0, ((self.atom("group", (math.copysign(1.0, number), tuple(signed)))[1][0][0], exponent),)))
-        return self.product([(abs(number) ** exponent if number else 0.0, ()), *free])
+        return self.product([(_held(abs(number) ** exponent) if number else 0.0, ()), *free])
 
     def _is_positive(self, atom: int) -> bool:
         """Return whether it is surely no negative number."""
@@ -426,7 +429,7 @@ class Algebra:
         return self.product([*factors, self._exponential(self.sum(rest) if factors else form)])
 
     def _exponential(self, form: Form) -> Form:
-        return self.atom("exp", form) if form[1] else (math.exp(form[0]), ())
+        return self.atom("exp", form) if form[1] else (_held(math.exp(form[0])), ())
 
     def logarithm(self, form: Form) -> Form:
         """The natural logarithm."""
@@ -466,6 +469,13 @@ class Algebra:
             turn = math.copysign(1.0, phase) if name == "sin(a)" else -math.copysign(1.0, phase)
             return scaled(self._wave(counterpart, plain), sign * turn)
         return scaled(self.atom("call", name, angle), sign)
+
+
+def _held(number: float) -> float:
+    """A number that is not 0, with all its digits."""
+    if abs(number) < sys.float_info.min:
+        raise OverflowError
+    return number
 
 
 def _add(total: dict[Factors, float], factors: Factors, number: float) -> None:

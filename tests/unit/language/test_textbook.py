@@ -136,6 +136,12 @@ def test_phases_lie_within_half_a_turn_and_large_numbers_leave_exponents():
     assert float(number) == pytest.approx(1.64e31 * np.exp(-71.9), rel=1e-5)  # 71.9 is a float32
 
 
+def test_an_exponential_that_float64_does_not_hold_by_itself_stays_whole():
+    program = dag_of(LANGUAGE, parse_infix(LANGUAGE, "exp2(285.68*log2(x) - 2308.3)", "text", 200, NAMES))
+    given_form = formula_of(program, {}, {"f": (0.0, 2.69e117)})
+    is_same_where_defined(given_form, textbook(given_form), [np.array([250.0, 299.0]) for _ in INPUTS])
+
+
 ONE = ["sin({0})", "cos({0})", "exp({0})", "log({0})", "sqrt({0})", "1/({0})", "-({0})", "abs({0})", "tanh({0})", "log2({0})"]
 ONE += ["({0})*({0})", "({0})*({0})*({0})", "pow({0}, 0.7)", "pow({0}, -1.5)", "exp2({0})"]
 TWO = ["({0} + {1})", "({0} - {1})", "({0}*{1})", "({0}/{1})", "max({0}, {1})", "pow({0}, {1})"]
