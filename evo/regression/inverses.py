@@ -26,6 +26,7 @@ NUM_TARGETS = 20  # that pairs of terms are looked for, beside those of y itself
 NUM_FIRST, NUM_PAIRS = 24, 4  # first terms of these; pairs of a target that a third term joins
 NUM_REFINED, NUM_KEPT = 48, 96  # formulas with one, two and three terms whose constants are refined, each; that are handed over
 NUM_SEPARABLE, NUM_SWEEPS, NUM_LIKELY = 8, 4, 5  # sums of a term of each input; passes over their terms; choices for one
+LEAST_VALUE = 1e-100  # of a target, where errors are relative
 FREE = 3.0  # times the error that a term without a constant may have beside one with it
 NUM_ALIKE, NUM_COMMON = 4, 3  # formulas of a target that are refined, with as many terms; links that most laws have
 CHUNK, STRIP = 64, 512  # targets that terms are compared with in one go; terms whose values a cache holds
@@ -96,10 +97,15 @@ def inverses(
     if not np.ptp(y):  # all differences lie between these rows
         return []
     weights = np.ones(len(y)) if weights is None else weights[rows] / weights.max()
+    # Sums of the largest and the least targets may be the former; then errors are relative, and nothing is added.
+    is_relative = abs(np.sign(y).sum()) == len(y) and np.abs(y).min() < np.finfo(np.float64).eps
+    if is_relative:
+        weights = weights / np.maximum(np.abs(y), LEAST_VALUE) ** 2
     with np.errstate(all="ignore"):
         correlations = {name: abs(np.nan_to_num(np.corrcoef(values[rows], y)[0, 1])) for name, values in columns.items()}
         inputs = {name: columns[name][rows] for name in sorted(correlations, key=lambda name: -correlations[name])[:MAX_INPUTS]}
-        targets = [*_targets(inputs, y, weights, is_broad, 1.0 / float(np.abs(target).max()))]
+        unit = 0.0 if is_relative else 1.0 / float(np.abs(target).max())
+        targets = [*_targets(inputs, y, weights, is_broad, unit)]
         variance = np.average((y - np.average(y, weights=weights)) ** 2, weights=weights) * weights.sum()
         plain = {raised(name, power) for name in inputs for power in (-2.0, -1.0, 1.0, 2.0)}
         formulas = sorted(_explained([*library(inputs, is_broad)], inputs, plain, targets, variance, until_s))
@@ -109,7 +115,7 @@ def inverses(
 def _targets(inputs: dict[str, Row], y: Row, weights: Row, is_broad: bool, unit: float) -> Iterator[_Target]:
     """Yield ways to undo the target: less a possible limit, over a power of an input or two inputs, under a link.
 
-    unit: 1, in units of y.
+    unit: 1, in units of y; 0: no limit, and nothing else that y is less.
     """
     range_ = np.ptp(y)
     factors: list[tuple[str, Row]] = [("{}", np.ones_like(y))]
@@ -123,7 +129,7 @@ def _targets(inputs: dict[str, Row], y: Row, weights: Row, is_broad: bool, unit:
         factors += [("({})*" + raised(text, power), x**power) for power in (-1.0, 1.0) if (x != 0.0).all()]
     for number, (text, factor) in enumerate(factors):
         moved = [y]
-        if text == "{}":
+        if text == "{}" and unit:
             moved += [unit - y] if 0.0 <= y.min() < y.max() < unit else []
             for part in _OUTSIDE if is_broad else _OUTSIDE[1:2]:
                 moved += [y - y.min() + part * range_, y.max() + part * range_ - y]
@@ -133,7 +139,7 @@ def _targets(inputs: dict[str, Row], y: Row, weights: Row, is_broad: bool, unit:
             links = _LINKS[: len(_LINKS) if number < num_simple else NUM_COMMON] if (over > 0.0).all() else _LINKS[:1]
             if is_broad and text == "{}":
                 links += _MORE_LINKS if len(links) > 1 else ()
-                links += _log_links(y, unit) if z is y else ()
+                links += _log_links(y, unit) if z is y and unit else ()
             for link in links:
                 if link.text == "{}" and z is not moved[0]:
                     continue
@@ -144,9 +150,9 @@ def _targets(inputs: dict[str, Row], y: Row, weights: Row, is_broad: bool, unit:
                     if len(inputs) > 2 and z is y and text == "{}" and not link.is_power:
                         # Small values of exact data tell as much as large ones.
                         yield _Target(link, link.text, values, np.full_like(y, shares.mean()), is_of_y=True)
-    for name, x in inputs.items() if is_broad else ():
+    for name, x in inputs.items() if is_broad and unit else ():
         rest = y - unit * x
-        for link in (*(_LINKS[1:] if (rest > 0.0).all() else ()), *_log_links(rest, unit)):
+        for link in (*(_LINKS[1:] if (rest > 0.0).all() else ()), *_log_links(rest, unit)) if np.ptp(rest) else ():
             values, slope = link.inverse(rest)
             shares = weights / slope**2
             if np.isfinite(values).all() and np.isfinite(shares).all() and shares.sum() > 0.0:

@@ -156,7 +156,7 @@ class RegressionTask(Task):
         shares = self.weights()
         self._unit = 1.0 if self._has_scale else float(np.var(target))
         self._total_weight = float(len(target) if shares is None else shares.sum())
-        self._target = (target - self._mean) / self._deviation
+        self._given, self._target = target, (target - self._mean) / self._deviation
         self._test = self._moved(test or {name: np.empty(0) for name in train})
         self._test_target = ((np.empty(0) if test_target is None else test_target) - self._mean) / self._deviation
         self._max_spread = float(max_spread)
@@ -232,7 +232,7 @@ class RegressionTask(Task):
         for name, values in self._train.items():
             offset, scale = self._input_scaling.get(name, (0.0, 1.0))
             columns[f"({name} - {offset!r})" if offset else name] = scale * values
-        target = self._mean + self._deviation * self._target
+        target = self._given  # whose small values, unlike those of `targets`, have all their digits
         texts = guesses(columns, target, self._weights)
         undone = list[list[str]]()
         is_broad = self.first_end_s - time.monotonic() > BROAD_SECONDS

@@ -343,6 +343,12 @@ def test_exact_data_of_any_kind_is_fitted(y):
     np.testing.assert_allclose(model.predict(x[:, None]), y(x), atol=1e-5 * np.ptp(y(x)))
 
 
+@pytest.mark.parametrize("y", [np.exp, lambda x: 1e13 * np.exp(-9000.0 / x), lambda x: 3.0 * x**40])
+def test_a_law_over_tens_of_decades_is_found(y):
+    x = np.random.default_rng(7).uniform(20.0, 300.0, 40)
+    np.testing.assert_allclose(regressor(1).fit(x[:, None], y(x)).predict(x[:, None]), y(x), rtol=1e-9)
+
+
 def test_a_law_with_noise_in_proportion_is_found():
     generator = np.random.default_rng(0)
     mass = np.exp(generator.uniform(0.0, 7.0, 225))[:, None]
