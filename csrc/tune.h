@@ -527,7 +527,7 @@ static TuneResult tune__run(
         run->loss = &loss;
         if (!tune__take_loss_run(problem->loss, n, arena, &loss)) return TUNE_ERROR_INSUFFICIENT_MEMORY;
     }
-    if (problem->num_inputs > 0) memcpy(run->inputs, problem->inputs, problem->num_inputs * sizeof *run->inputs);
+    for (uint32_t i = 0; i < problem->num_inputs; i++) run->inputs[i] = problem->inputs[i];
     for (uint32_t k = 0; k < n; k++) {
         const PtxVmInput input = {&run->constants[k], true};
         run->inputs[problem->num_inputs + k] = input;

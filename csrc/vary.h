@@ -528,7 +528,6 @@ enum {
 typedef struct Vary__Events {
     Vary__Column columns[VARY__EVENT_COLUMNS]; /* outcomes are gap << VARY__KIND_BITS | kind */
     uint32_t kind_bounds[VARY__MAX_KINDS]; /* cumulative Q31 probabilities of the kinds of a hit */
-    uint32_t num_kinds;
     const uint8_t* kinds; /* of static storage */
 } Vary__Events;
 
@@ -556,7 +555,6 @@ static void vary__events_build(
         below_q31 += kind_rates_q31[kind];
         events_out->kind_bounds[kind] = (uint32_t)((below_q31 << 31) / hit_q31);
     }
-    events_out->num_kinds = num_kinds;
     events_out->kinds = kinds;
     /* Each weight is the difference of two rounded cumulative ones: no error adds up, and the sum is 2^32 exactly. */
     for (uint32_t gap = 0; gap < num_gaps; gap++) {
@@ -590,7 +588,7 @@ static inline uint32_t vary__event(const Vary__Events* events, uint32_t number) 
 /* The kind of a hit, without its gap. */
 static uint32_t vary__event_kind(const Vary__Events* events, uint32_t number) {
     uint32_t kind = 0;
-    while (kind + 1 < events->num_kinds && number >> 1 >= events->kind_bounds[kind]) kind++;
+    while (number >> 1 >= events->kind_bounds[kind]) kind++; /* the last bound is 1 */
     return events->kinds[kind];
 }
 

@@ -144,7 +144,7 @@ class ProgramEmitter:
         row_threads: RowThreads | None = None,
         success: NDArray[np.int64] | None = None,
     ):
-        self.row_threads = row_threads or RowThreads()
+        self.row_threads = row_threads
         self._restarts = restarts
         self._max_length = max_length
         self._variation = variation

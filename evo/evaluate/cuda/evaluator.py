@@ -136,7 +136,7 @@ class CudaEvaluator:
             if self._interpreter:
                 left = self._interpret(batch, left, self._interpreter, take, times_s)
             lanes = {INTERPRET: len(batch) - len(left), COMPILE: len(left)}
-            if len(left) or not self._interpreter:
+            if len(left):
                 self._compile_lane = self._compile_lane or self._open_compile_lane(self._opened)
                 failures = self._compile(batch, left, *self._compile_lane, take, times_s)
         status[[row for row, _ in failures]] = Status.FAILED
