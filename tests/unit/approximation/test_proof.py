@@ -413,6 +413,8 @@ def test_intervals_have_all_that_two_ulp_and_flushing_allow():
     assert ends("%x 0.99999994 mul_ftz_f32 1.0 add_ftz_f32 rcp_approx_ftz_f32", least) == [ONE_BELOW, ONE_ABOVE]
     above = 2.0**126 * (1.0 + 2.0**-23)  # whose reciprocal with its whole bound is the least normal number
     assert [ends("%x rcp_approx_ftz_f32", x) for x in (-above, above)] == [[-least, 0.0], [0.0, least]]
+    assert ends("%x rcp_approx_ftz_f32", 2.0**126 * (1.0 - 3 * 2.0**-24))[0] == least  # the lower end itself, which is normal
+    assert ends("%x 2.0 mul_ftz_f32 1e-45 mul_ftz_f32" + 28 * " 2.0 mul_ftz_f32", 1e38) == [0.0, 0.0]  # a subnormal constant is 0
 
 
 @pytest.mark.parametrize(

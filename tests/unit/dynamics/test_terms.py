@@ -10,6 +10,7 @@ from evo.dynamics.terms import (
     numbers_of,
     saturating,
     with_numbers,
+    with_simple_powers,
     written,
 )
 
@@ -56,6 +57,8 @@ def test_a_law_is_written_as_people_write_it():
     assert written(law, ["a", "b"], lambda number: f"{number:g}") == "28*a - b + a*b - a**2/(1 + 3*b)"
     assert written((), ["a"], str) == "0"
     assert written(((2.0, ((0, 1.23456789), (1, -2.0))),), ["a", "b"], str) == "2.0*a**1.23456789/b**2"
+    law = law_of("pow(x0, 1.98)*sin(pow(x1, 0.51))", ["x0", "x1"])
+    assert written(with_simple_powers(law), ["a", "b"], str) == "1.0*sin(1.0*b**0.5)*a**2"
 
 
 @pytest.mark.parametrize("formula", ["max(x0, x1)", "(x0 + x1 + 1)**3*(x0 - x1 + 2)**3", "sqrt(-2*x0)", "sqrt(x0*x0)"])

@@ -73,6 +73,7 @@ def formula(text: str) -> Dag:
         ("y*sin(x)*sin(x) + y*cos(x)*cos(x)", "y"),
         ("0.5*cos(x + y) + 0.5*cos(x - y)", "cos(x)*cos(y)"),
         ("sin(x)/cos(x)", "tan(x)"),
+        ("6*y*sin(x)*cos(x)", "3*y*sin(2*x)"),
         ("1 - cos(x)", "1 - cos(x)"),
         # quotients and sums
         ("1/(x + 1/x)", "x/(1 + x**2)"),
@@ -92,6 +93,7 @@ def formula(text: str) -> Dag:
         ("0.1*(3*x - 10*y)*z", "z*(0.3*x - y)"),
         ("-0.5*(x - 2*y)", "y - 0.5*x"),
         ("x + y*x - x", "x*y"),
+        ("x*y + x + y + 1", "1 + x + x*y + y"),
         ("4*x*(1 - x)", "4*x*(1 - x)"),
         ("-3*x*(y - z)", "3*x*(z - y)"),
         ("x*y/((w - 1)*(y - x))", "1/((1/x - 1/y)*(w - 1))"),  # lens maker

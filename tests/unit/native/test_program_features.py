@@ -23,7 +23,8 @@ def describe(language, texts, level=None, **options):
     words = np.zeros((len(rows), max(map(len, rows))), np.uint64)
     for to, row in zip(words, rows, strict=True):
         to[: len(row)] = row
-    features = ProgramFeatures(VirtualMachine(language.lowering, level), [POINTS, OTHERS, None], **options)
+    points = [POINTS, OTHERS, *[None] * len(language.outputs)]
+    features = ProgramFeatures(VirtualMachine(language.lowering, level), points, **options)
     table = features.describe(words)
     assert table.shape == (len(texts), features.num_features) == (len(texts), len(features.names))
     assert np.isfinite(table).all()
@@ -44,6 +45,12 @@ def test_infinite_outputs_are_one_and_others_zero(language):
     np.testing.assert_allclose(outputs(found, 0), expected, atol=1e-6)
     assert found["nonfinite"].tolist() == [0.5, 1.0]
     assert (outputs(found, 1) == 1).all()
+
+
+def test_integers_count_by_their_value_and_missing_outputs_as_zero(language):
+    language = Language(language.instruction_set, language.inputs, (("f", "f32"), ("u", "u32")))
+    found = describe(language, ["7:u32", "return"])
+    assert [found[f"output_{name}_5"].tolist() for name in "fu"] == [[0.0, 0.0], [squash(7), 0.0]]
 
 
 def test_scaled_programs_that_differ_by_a_line_look_the_same(language):

@@ -86,6 +86,8 @@ def test_error_is_that_of_the_best_scale(name):
     assert outcomes["error_after"][0] == pytest.approx(scaled_error(outputs(words), target), rel=1e-9)
     assert outcomes["error_after"] < outcomes["error_before"]
     assert outcomes["is_changed"] == 1
+    # In another unit, a power of two, each step is the same.
+    np.testing.assert_array_equal(tuner(target * np.float32(2.0**-20)).tune(encode(formula.format(*start)))[0], words)
 
 
 def test_error_of_an_output_with_a_large_mean_keeps_its_digits():

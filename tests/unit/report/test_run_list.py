@@ -99,6 +99,8 @@ def test_a_run_whose_lock_is_held_is_running_and_keeps_its_lock(make_run):
             RunDir(path, writable=True)
     assert list_runs(path)[0].state == "finished"
     RunDir(path, writable=True).close()
+    (path / "lock").unlink()
+    assert list_runs(path)[0].state == "finished"
 
 
 def remove_config(path: Path) -> None:

@@ -126,6 +126,16 @@ def test_a_search_rebuilt_from_its_state_goes_on_as_if_nothing_had_happened(make
         np.testing.assert_array_equal(second.prescreen.arrays()[name], array)
 
 
+def test_a_worse_incumbent_promises_more(make):
+    search = make(options=OPTIONS)
+    search.run(2)
+    elites = search.archive.elites()
+    rows = [elites.objective.argmax(), elites.objective.argmin()]
+    means = np.column_stack([elites.objective[rows[:1] * 2], elites.measures[rows]])
+    predicted = np.stack([means, np.full_like(means, 1e-3)]).astype(np.float32)
+    assert search.prescreen._picked(predicted, search.archive, 1).tolist() == [1]
+
+
 def test_the_best_of_a_cell_counts_before_its_others():
     gain = np.array([0.5, 0.2, 0.9, 0.5, 0.4])
     assert _ranks(np.array([3, 1, 3, 3, 1]), gain).tolist() == [2, 2, 1, 3, 1]
