@@ -204,8 +204,6 @@ def _written(node: ast.expr, types: Mapping[str, str], is_c: bool, hint: str = "
             return f"{_LIBM[name][kind] if is_c else f'np.{name}'}({text})", kind, _ATOM
         case ast.Call(ast.Name(name), operands):
             result, kinds = _signatures()[name]
-            if name == "f32" and _is_number(operands[0]) and not is_c:
-                return f"f32({_digits(ast.literal_eval(operands[0]))})", result, _ATOM
             texts = [_written(argument, types, is_c, kind)[0] for argument, kind in zip(operands, kinds, strict=True)]
             return f"{name}({', '.join(texts)})", result, _ATOM
     raise ValueError(f"no part of an instruction's code: {ast.unparse(node)}")

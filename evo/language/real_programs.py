@@ -76,7 +76,7 @@ def read(program: str | NDArray[np.uint64], variables: tuple[str, ...], source: 
     else:
         words = parse_infix(spoken, program, source, MAX_WORDS, _instruction_names())
     graph = dag_of(spoken, words)
-    if not graph.is_writable or graph.results[0] is None:
+    if graph.results[0] is None:
         raise UserError("leaves no f32 value", source)
     for index in (*graph.needed_by(graph.results[0]), graph.results[0]):
         node = graph.nodes[index]
