@@ -242,6 +242,9 @@ def test_infinity_is_right_only_where_the_nearest_number_is_infinite(form, expon
         ("x", huge, math.inf),
     ):
         assert float(prove(text, function, (1.0, 1.5), form).cpu["ulp"].worst) == worst, function
+    known, below = pieces_of(Function("x"), FORMATS[form], 1, 99), 2.0**exponent - 0.75 * 2.0 ** (exponent - digits)
+    for doubt, worst in ((0.125, math.inf), (0.5, 0.0)):  # a value a quarter of an ulp below, which is so far off at most
+        assert known.compare(np.array([np.inf], np.float32), np.array([below]), doubt)[0][0] == worst
 
 
 def errors_of(form, y: np.ndarray, exact: list[float]) -> dict[str, float]:

@@ -46,6 +46,7 @@ FUNCTIONS = {
     "table": lambda a, b: np.take_along_axis(TABLE, (a ^ b) % 11, 0),
     "counted": lambda a, b: np.bitwise_count(a) + np.bitwise_count(signed(b)),
     "floats": lambda a, b: np.clip(np.rint((a & 0xFFFF).astype(np.float32) * np.float32(0.3)), 0, 99).astype(np.uint8) + b,
+    "bytes further up": lambda a, b: sum(((a >> 8 * k & 255) ^ (b >> 8 * k & 15)) << 8 * k + 8 for k in range(3)),
     "infinities": lambda a, b: np.isinf(a.view(np.float32)) + np.isnan(b.view(np.float32)) * np.uint32(2),
     "halves": lambda a, b: (
         ((a & 0x3BFF).astype(np.uint16).view(np.float16) * np.float16(3)).view(np.uint16).astype(np.uint32) + b

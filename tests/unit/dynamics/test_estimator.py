@@ -10,7 +10,7 @@ from scipy.integrate import solve_ivp
 from sklearn.base import clone
 
 import evo
-from evo.dynamics.records import Record
+from evo.dynamics.records import MIN_PIECE, Record
 from evo.dynamics.refinement import Refinement
 from evo.dynamics.selection import Selection
 from evo.dynamics.shooting import Fit, Shooting
@@ -266,6 +266,12 @@ def test_a_missing_state_is_named_with_the_remedy():
     states = with_noise(course(oscillator, [1.0, 0.0], times), 0.01, 1)
     with pytest.warns(UserWarning, match=r"^x0: slopes differ at equal states, .* velocity, add it .*derivative\(\)\(t\)$"):
         polynomials(degree=1).fit(times, np.column_stack([states[:, 0], np.exp(-0.3 * times)]))
+
+
+def test_pieces_of_a_record_have_equally_many_samples():
+    times = np.arange(3.0 * MIN_PIECE + 1.0)
+    pieces = Record(times, times[:, None], np.empty((len(times), 0)), np.empty(0, bool)).pieces(1.0)
+    assert np.bincount(pieces).tolist() == [MIN_PIECE, MIN_PIECE, MIN_PIECE + 1]
 
 
 def test_dates_become_seconds():

@@ -125,6 +125,9 @@ def test_a_constant_loses_digits_that_noise_made_up():
     target = Y * np.sin(2.0 * X) + NOISE
     assert tidied("y*sin(1.9994578*x)", target) == "y*sin(2*x)"
     assert tidied("y*sin(1.87*x)", Y * np.sin(1.8712 * X) + NOISE).startswith("y*sin(1.87")
+    task = Unscaled(X, Y, 1e4 * target)  # whose errors are far above 1
+    found = Tidier(LANGUAGE, task, NAMES).tidy(parse_infix(LANGUAGE, "10000.123*y*sin(1.9994578*x)", "text", 48, NAMES))
+    assert infix_line(dag_of(LANGUAGE, found.words)) == "f = 10000*y*sin(2*x)" and not found.is_coarse
 
 
 def test_constants_in_exponents_and_before_logarithms_are_those_of_exp_and_log():

@@ -158,6 +158,12 @@ def test_result_depends_on_the_program_alone_and_not_on_level_or_threads():
         assert np.concatenate([part for _, part in parts]).tobytes() == outcomes.tobytes()
 
 
+def test_what_cannot_improve_is_evaluated_once():
+    words = encode("%x 1.5 mul_ftz_f32", "%x %x sub_ftz_f32 rcp_approx_ftz_f32 1.5 mul_ftz_f32")  # a perfect fit; nothing finite
+    _, outcomes = tuner(outputs(words[:1]), is_scaled=False).tune(words)
+    assert outcomes["num_evaluations"].tolist() == [1, 1]
+
+
 def test_no_point_is_lost():
     # lg2(x + c) is finite where x > -c: the fit would like c near 0.2, and points in [-1.5, -0.2] would be lost.
     target = np.sqrt(np.abs(POINTS[0, :200]))

@@ -36,6 +36,7 @@ LAWS = {
     "a function of each input": lambda a, b, c: a / (a + 0.7) * b / (b + 1.9) * np.exp(-0.3 * (c - 1.5) ** 2),
     "a decline, a decay and a power": lambda a, b, c: (7.0 - a) * np.exp(-0.3 * b) * c**0.7,
     "terms of each input": lambda a, b, c: 0.4 * a**1.5 - 6.0 / (b + 1.2) + 0.3 * np.log(c + 0.8),
+    "a wave beside two inputs": lambda a, b: 3.0 * np.sin(2.0 * a) + a + 0.5 * b,
     "decibels beside a level": lambda a, b, c: a + 10.0 * np.log10(0.08 / b**2 + 4.0 / c),
 }
 
