@@ -40,10 +40,10 @@ TEST(test_every_buffer_size_is_respected) {
 }
 
 TEST(test_long_names_give_the_same_text_as_short_ones) {
-    /* 80 characters each: longer than any padded text. */
+    /* Longer than any padded text, which has room for 59 characters of an instruction's name. */
 #define LONG_A "a23456789_123456789_123456789_123456789_123456789_123456789_123456789_123456789_"
 #define LONG_Z "z23456789_123456789_123456789_123456789_123456789_123456789_123456789_123456789_"
-#define LONG_ADD "add.23456789.123456789.123456789.123456789.123456789.123456789.123456789.123456789"
+#define LONG_ADD "add.23456789.123456789.123456789.123456789.123456789.1234567"
     static const char* const strings[] = {LONG_ADD};
     static const StackPtxStackInfo info = {strings, descriptors, 1, NULL, NULL, 0, prefixes, NUM_STACKS, arg_types, NUM_ARGS};
     static const StackPtxRegister long_names[] = {{LONG_A, F32}, {LONG_Z, F32}};

@@ -72,6 +72,8 @@ def formula(text: str) -> Dag:
         ("1 - cos(x)*cos(x)", "sin(x)**2"),
         ("y*sin(x)*sin(x) + y*cos(x)*cos(x)", "y"),
         ("0.5*cos(x + y) + 0.5*cos(x - y)", "cos(x)*cos(y)"),
+        ("cos(x + y) + 3*cos(x - y)", "cos(x + y) + 3*cos(x - y)"),
+        ("0.5*sin(x + y) + 0.5*cos(x - y)", "0.5*(cos(x - y) + sin(x + y))"),
         ("sin(x)/cos(x)", "tan(x)"),
         ("6*y*sin(x)*cos(x)", "3*y*sin(2*x)"),
         ("1 - cos(x)", "1 - cos(x)"),

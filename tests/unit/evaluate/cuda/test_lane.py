@@ -142,6 +142,16 @@ def taken(rows: list[int]):
     return lambda module, host: rows.append(int(module.rows[0][0]))
 
 
+@pytest.mark.parametrize(("free_bytes", "capacity"), [(47, None), (48, 1), (144, 3), (999, 4)])
+def test_packs_in_flight_share_half_of_the_memory(device, free_bytes, capacity):
+    device.free_bytes = lambda: free_bytes
+    if capacity:
+        assert Lane(device, Plan(), 4, LIMIT_S, 1).capacity == capacity
+        return
+    with pytest.raises(UserError, match=r"^device of the tests: too little memory: packs of one program need 0 MiB"):
+        Lane(device, Plan(), 4, LIMIT_S, 1)
+
+
 def test_few_modules_are_loaded_at_a_time(device, lane, monkeypatch):
     monkeypatch.setattr(cuda_lane, "MAX_ENDED_MODULES", 5)
     lane.run((pack(device, row) for row in range(50)), taken([]))
