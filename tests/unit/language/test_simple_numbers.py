@@ -27,6 +27,10 @@ def test_the_simplest_number_within_the_noise(value, deviation, expected):
     assert simplest(value, deviation).value == pytest.approx(expected, rel=1e-12, abs=0.0)
 
 
+def test_a_number_is_at_most_the_largest():
+    assert simplest(1.9994578, 5e-4, largest=2.0).value == 2.0 > 1.9999 >= simplest(1.9994578, 5e-4, largest=1.9999).value
+
+
 def test_a_number_that_nothing_but_chance_makes_simple_stays_near_its_value():
     values = np.random.default_rng(0).uniform(1.0, 5.0, 300)
     distances = np.array([simplest(value, 0.01 * value).value / value - 1.0 for value in values]) / 0.01
