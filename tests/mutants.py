@@ -4,9 +4,10 @@
 
 Each mutant changes one token of a condition or value, half of them in Python, half in C, spread over `AREAS`. All are compiled in
 at once, and a byte of a shared file switches one on. First the tests run with none on, which shows what each reaches and costs;
-then, for each mutant, those that reach it, the most specific first, until one fails or `_LIMIT_S` is spent: the share is a lower
-bound. A test that fails without the mutant too is flaky, and kills nothing. `--folder` keeps what is known: the same command goes
-on where it was stopped. The tree is changed in place and put back: run it in a clone.
+then, for each mutant, those that reach it, the most specific first, until one fails or `--seconds` is spent: the share is a lower
+bound. Those of C meet the C tests first, whose sanitizers see what changes no result; what runs while a module loads meets only
+the test that loaded it. A test that fails without the mutant too is flaky, and kills nothing. `--folder` keeps what is known: the
+same command goes on where it was stopped. The tree is changed in place and put back: run it in a clone.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import argparse
 import ast
 import contextlib
 import functools
+import importlib
 import json
 import mmap
 import operator
@@ -22,13 +24,16 @@ import os
 import random
 import re
 import resource
+import runpy
+import select
+import signal
 import subprocess
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import pytest
 
@@ -51,7 +56,7 @@ _C = re.compile(
     r"\s+(?:return ([^;{}]+);|(?:\} else )?(?:if|while) \((.*)\)(?: \{| .*;)?"
     r"|for \([^;]*; ([^;]+);.*|(?!static|for|case)[\w\s*\[\].>()+-]* [+-]?= ([^;{}]+);)"
 )
-_LIMIT_S = 60.0  # of tests for a mutant
+_PRELOADED = "blas_threads hypothesis numpy pandas pydantic scipy.optimize sklearn.base xdist yaml"  # in this order
 _NUM_SWITCHES = 4096  # bytes of the file: bit 0 says that a mutant was reached, bit 1 that it is on
 _C_SWITCH = """#ifndef EVO_MUTANT
 #ifdef __cplusplus
@@ -97,6 +102,7 @@ def main() -> None:
     parser.add_argument("--rebuild", default="", help="builds the extensions; without it, only Python is mutated")
     parser.add_argument("--area", choices=AREAS, action="append", help="only mutants of this area; may be repeated")
     parser.add_argument("--leave-out", default="$^", help="regular expression: names of files that are not mutated")
+    parser.add_argument("--seconds", type=float, default=60.0, help="processor time of the tests for a mutant")
     parser.add_argument("--folder", type=Path, help="keeps reach and verdicts, so that the same command goes on")
     parser.add_argument("tests", nargs="*", help="arguments of pytest")
     options = parser.parse_args()
@@ -105,6 +111,8 @@ def main() -> None:
     texts = {name: (ROOT / name).read_text() for name in {mutant.name for mutant in drawn}}
     folder = options.folder.resolve() if options.folder else Path(tempfile.mkdtemp(prefix="mutants-"))
     folder.mkdir(exist_ok=True)
+    for name in _PRELOADED.split():
+        importlib.import_module(name)
     verdicts = {number: line for number, *line in _lines(folder / "verdicts")}
     try:
         drawn = compiled_in(drawn, texts, options.rebuild)
@@ -117,7 +125,9 @@ def main() -> None:
         for number, mutant in random.Random(options.seed).sample(list(enumerate(drawn)), len(drawn)):
             if number not in verdicts:
                 old, line = texts[mutant.name][mutant.start : mutant.end], line_of(mutant, texts)
-                verdicts[number] = [*verdict_of(number, tests, folder), f"{mutant.name}:{line}", old, mutant.text]
+                first = "tests/csrc/" if mutant.name.startswith("csrc/") else ""
+                verdict = verdict_of(number, tests, folder, first, options.seconds)
+                verdicts[number] = [*verdict, f"{mutant.name}:{line}", old, mutant.text]
                 with (folder / "verdicts").open("a") as file:
                     file.write(json.dumps([number, *verdicts[number]]) + "\n")
             print(json.dumps(verdicts[number]), flush=True)
@@ -159,9 +169,13 @@ def mutants(number: int, seed: int, areas: dict[str, tuple[str, ...]], left_out:
 
 def lines_of(name: str) -> Iterator[Iterator[Mutant]]:
     """All mutants of each line of a file whose condition or value a conditional expression can hold."""
-    start, is_python = 0, name.endswith(".py")
-    for line in [] if _LEFT_OUT.search(name) else (ROOT / name).read_text().splitlines(keepends=True):
-        if match := (_PYTHON if is_python else _C).fullmatch(line.rstrip("\n")):
+    start, is_python, text = 0, name.endswith(".py"), (ROOT / name).read_text()
+    nodes = ast.walk(ast.parse(text)) if is_python else ()
+    strings = [node for node in nodes if isinstance(node, ast.Constant | ast.JoinedStr)]
+    of_text = {line for node in strings for line in range(node.lineno + 1, (node.end_lineno or 0) + 1)}  # which is no code
+    for number, line in enumerate([] if _LEFT_OUT.search(name) else text.splitlines(keepends=True), 1):
+        match = (_PYTHON if is_python else _C).fullmatch(line.rstrip("\n"))
+        if match and number not in of_text:
             yield _changes(name, start + match.start(match.lastindex), match[match.lastindex])
         start += len(line)
 
@@ -217,57 +231,62 @@ def _with_switches(name: str, text: str, drawn: list[Mutant]) -> str:
     return "".join(lines)
 
 
-def verdict_of(number: int, tests: list[tuple[str, float, list[int]]], folder: Path) -> tuple[str, list[str]]:
+def verdict_of(
+    number: int, tests: list[tuple[str, float, list[int]]], folder: Path, first: str, limit_s: float
+) -> tuple[str, list[str]]:
     """Return killed, survives or unreached, as is what runs only while modules load; and the tests that failed."""
-    chosen, cost_s = [], 0.0
-    for name, test_s, reached in sorted(tests, key=lambda test: (len(test[2]) * (0.1 + test[1]), test[0])):
-        if number in reached and cost_s + test_s < _LIMIT_S:
-            chosen.append(name)
-            cost_s += test_s
-    if not chosen:
+    costs_s: dict[str, float] = {}
+    tests = sorted(tests, key=lambda test: (not test[0].startswith(first), len(test[2]) * (0.1 + test[1]), test[0]))
+    for name, test_s, reached in tests:
+        if number in reached and sum(costs_s.values()) + test_s < limit_s:
+            costs_s[name] = test_s
+    if not costs_s:
         return "unreached", []
     flaky: list[str] = []
-    while chosen and (failed := _failed(chosen, folder, number)):
-        if not _failed(failed, folder):
+    while costs_s and (failed := _failed(costs_s, folder, number)):
+        if not _failed({name: costs_s[name] for name in failed}, folder):
             return "killed", failed[:1]
         flaky += failed
-        chosen = [name for name in chosen if name not in flaky]
+        costs_s = {name: cost_s for name, cost_s in costs_s.items() if name not in flaky}
     return "survives", flaky
 
 
-def _failed(chosen: list[str], folder: Path, number: int | None = None) -> list[str]:
+def _failed(costs_s: dict[str, float], folder: Path, number: int | None = None) -> list[str]:
     """Return the first of these tests that fails with a mutant or none; all of them if the process crashes or hangs."""
     switches = bytearray(_NUM_SWITCHES)
     if number is not None:
         switches[number] = 2
     (folder / "switches").write_bytes(switches)
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-x",
-        "-n",
-        "0",
-        "-m",
-        "",
-        "-p",
-        "no:cacheprovider",
-        "--timeout=600",
-        *chosen,
-    ]
-    environment = {**os.environ, "EVO_MUTANTS": str(folder / "switches")}
-    limit = functools.partial(resource.setrlimit, resource.RLIMIT_CPU, (3 * int(_LIMIT_S), 3 * int(_LIMIT_S)))
+    if not (child := os.fork()):
+        _run_pytest([*costs_s], folder, 10 + 3 * int(sum(costs_s.values())))
+    with open(os.pidfd_open(child)) as process:
+        select.select([process], [], [], 1200)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)  # and what it started
+    code, output = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), (folder / "output").read_text(errors="replace")
+    is_found = code not in {pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED}
+    assert is_found or number is not None, output  # a mutant may keep its tests from loading
+    named = [name for name in costs_s if re.search(rf"^(FAILED|ERROR) {re.escape(name)}( - |$)", output, re.MULTILINE)]
+    return (named or [*costs_s]) if code else []
+
+
+def _run_pytest(names: list[str], folder: Path, cpu_s: int) -> NoReturn:
+    """Become pytest, in a fork of the process that has done the imports."""
+    code = 1
     try:
-        done = subprocess.run(
-            command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=1200, preexec_fn=limit, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return chosen
-    is_found = done.returncode not in {pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED}
-    assert is_found or number is not None, done.stdout + done.stderr  # a mutant may keep its tests from loading
-    named = [name for name in chosen if re.search(rf"^(FAILED|ERROR) {re.escape(name)}( - |$)", done.stdout, re.MULTILINE)]
-    return (named or chosen) if done.returncode else []
+        os.setsid()
+        os.chdir(ROOT)
+        resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s))
+        os.dup2(os.open(folder / "output", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 1)
+        os.dup2(1, 2)
+        os.environ["EVO_MUTANTS"] = str(folder / "switches")
+        sys.argv[1:] = ["-q", "-x", "-n", "0", "-m", "", "-p", "no:cacheprovider", "--timeout=100", *names]
+        runpy.run_module("pytest", run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        code = int(end.code or 0)
+    finally:
+        sys.stdout.flush()
+        os._exit(code)
 
 
 if shared_folder := os.environ.get("EVO_MUTANTS_FOLDER"):  # as a plugin of pytest: what each test that passes costs and reaches
