@@ -172,7 +172,8 @@ def test_a_class_of_a_notebooks_cell_is_recognised_by_its_text(tmp_path):
         return names["Square"]
 
     folder = evo.evolve(cell(1, source_of()), generations=1, **SETTINGS).save(tmp_path / "run")
-    evo.resume(cell(2, f"# another cell\n{source_of()}\nprint(Square.__name__)"), folder, generations=2)
+    other = source_of().replace("\n\nclass", "\n\n# another cell\nclass")
+    evo.resume(cell(2, f"{other}\nprint(Square.__name__)"), folder, generations=2)
     with pytest.raises(evo.UserError, match="the source of class Square has changed"):
         evo.resume(cell(3, source_of((".mean(axis=1)", ".max(axis=1)"))), folder, generations=3)
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from compilers import CSRC, compiler, run
 from float64_programs import run_float64
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from evo.instructions import shipped_instruction_set
@@ -234,6 +234,7 @@ def test_gradient_equals_central_differences_where_these_are_reliable(text):
 
 
 @given(PROGRAMS)
+@example("%x 2.0 %y mul_ftz_f32 mul_ftz_f32 %x %y mul_ftz_f32 add_ftz_f32")  # whose derivative, y*x, is there as x*y
 @settings(max_examples=200)
 def test_derived_program_has_neither_dead_nor_equal_nodes(text):
     lowered = lower(text)
