@@ -62,6 +62,12 @@ def test_each_instruction_of_constants_gives_the_bits_that_it_gives_for_inputs(n
             assert [(int(node["kind"]), int(node["payload"])) for node in lowered.nodes] == [(NodeKind.CONSTANT, bits)]
 
 
+def test_an_operand_is_folded_at_each_place():
+    for place in range(4):
+        tokens = ["%n"] * place + ["2:u32 3:u32 add_u32"] + ["%n"] * (3 - place)
+        assert LANGUAGE.lowering.lower(encode(" ".join([*tokens, "bfi_b32"]))[0]).num_instructions == 1
+
+
 def test_folded_programs_compute_the_same_bits():
     rng = np.random.default_rng(11)
     usable = [SET.instruction_index(name) for name in cpu_instructions()]
