@@ -258,7 +258,7 @@ def _failed(costs_s: dict[str, float], folder: Path, number: int | None = None) 
         switches[number] = 2
     (folder / "switches").write_bytes(switches)
     if not (child := os.fork()):
-        _run_pytest([*costs_s], folder, 10 + 3 * int(sum(costs_s.values())))
+        _run_pytest([*costs_s], folder, 60 + 3 * int(sum(costs_s.values())))
     with open(os.pidfd_open(child)) as process:
         select.select([process], [], [], 1200)
     with contextlib.suppress(ProcessLookupError):
