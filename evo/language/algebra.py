@@ -32,6 +32,8 @@ MAX_RANKED = 60  # characters by which forms are put in order
 MAX_EXPANDED = 24  # terms of a sum without products of sums
 MAX_TERMS = 8  # of a sum that a quotient is joined with
 NEAR = 4e-16  # relative, by which rounding changes a number
+LEAST_SHORTER = 3  # characters by which a phase must be shorter than a quarter of a turn away
+ALIKE = 1e-12  # relative difference of phases, which lose digits as turns are taken away
 ONE: Form = (1.0, ())
 ANYWHERE = np.array([-np.inf, np.inf])
 LN_2, LN_10 = math.log(2.0), math.log(10.0)
@@ -226,7 +228,9 @@ class Algebra:
                 _replace(total, [factors for factors, _ in several], joined)
 
     def _joined_waves(self, total: dict[Factors, float]) -> None:
-        """Writes n*c**2 + n*s**2 as n, n - n*c**2 as n*s**2, n - 2*n*s**2 as n*cos(2*a), and 0.5 + 0.5*cos(2*a) as c**2."""
+        """Writes n*c**2 + n*s**2 as n, n - n*c**2 as n*s**2, n - 2*n*s**2 as n*cos(2*a), 0.5 + 0.5*cos(2*a) as c**2, and
+        n*c + m*s as one wave if its phase is shorter.
+        """
         for factors, number in list(total.items()):
             match = next(((a, p, *wave) for a, p in factors if p in (1.0, 2.0) and (wave := self._wave_of(a))), None)
             if match is None or factors not in total:
@@ -238,6 +242,9 @@ class Algebra:
                 if name == "cos(a)" and there and _is_near(abs(there), abs(number)) and cost(2.0 * there) < cost(there):
                     half = self._wave("cos(a)" if there * number > 0.0 else "sin(a)", scaled(angle, 0.5))
                     _replace(total, [factors, rest], self.product([(2.0 * there, rest), half, half]))
+                elif name == "cos(a)":
+                    sine = tuple(sorted([*rest, (self._wave_atom("sin(a)", angle), 1.0)]))
+                    self._join_phases(total, factors, sine, rest, angle)
                 continue
             counterpart = self._wave_atom("cos(a)" if name == "sin(a)" else "sin(a)", angle)
             partner = tuple(sorted([*rest, (counterpart, 2.0)]))
@@ -248,6 +255,13 @@ class Algebra:
             elif there and _is_near(there, -0.5 * number):
                 double = self._wave("cos(a)", scaled(angle, 2.0))
                 _replace(total, [factors, rest], self.product([(there if name == "sin(a)" else -there, rest), double]))
+
+    def _join_phases(self, total: dict[Factors, float], cosine: Factors, sine: Factors, rest: Factors, angle: Form) -> None:
+        n, m = total[cosine], total.get(sine, 0.0)
+        name, phase, sign = _turned("sin(a)", math.atan2(n, m))
+        if m and cost(phase, ALIKE) < max(cost(n), cost(m)):
+            wave = self._wave(name, self.sum([angle, (phase, ())]))
+            _replace(total, [cosine, sine], self.product([(sign * math.hypot(n, m), rest), wave]))
 
     def _joined_sums_of_waves(self, total: dict[Factors, float]) -> None:
         """Writes n*cos(a + b) + n*cos(a - b) as 2*n*cos(a)*cos(b), and so of sines, where that is shorter."""
@@ -463,12 +477,24 @@ class Algebra:
         if max(variable) < 0.0:
             angle, sign = self.sum(scaled(term, -1.0) for term in terms), -1.0 if name in _ODD else 1.0
             phase = -phase
-        if name in ("sin(a)", "cos(a)") and abs(abs(phase) - math.pi / 2.0) < 1e-15:
-            plain = self.sum(term for term in self.terms(angle) if term[1])
-            counterpart = "cos(a)" if name == "sin(a)" else "sin(a)"
-            turn = math.copysign(1.0, phase) if name == "sin(a)" else -math.copysign(1.0, phase)
-            return scaled(self._wave(counterpart, plain), sign * turn)
+        if name in ("sin(a)", "cos(a)") and phase:
+            name, turned, turn = _turned(name, phase)
+            if turned != phase:
+                angle = self.sum([*(term for term in self.terms(angle) if term[1]), (turned, ())])
+                return scaled(self._wave(name, angle), sign * turn)
         return scaled(self.atom("call", name, angle), sign)
+
+
+def _turned(name: str, phase: float) -> tuple[str, float, float]:
+    """The sine or cosine by quarters of a turn, and its sign, that has the shortest phase."""
+    other = "cos(a)" if name == "sin(a)" else "sin(a)"
+    quarter = math.copysign(math.pi / 2.0, 1.0 if name == "sin(a)" else -1.0)
+    turns = ((name, 0.0, 1.0), (other, quarter, 1.0), (name, math.pi, -1.0), (other, -quarter, -1.0))
+    waves = [(form, math.remainder(phase - turn, 2.0 * math.pi), sign) for form, turn, sign in turns]
+    waves = [(form, moved if abs(moved) > 1e-15 else 0.0, sign) for form, moved, sign in waves]
+    costs = [cost(moved, ALIKE) if moved else 0 for _, moved, _ in waves]
+    best = costs.index(min(costs))
+    return waves[best if costs[best] < costs[0] - LEAST_SHORTER else 0]
 
 
 def _held(number: float) -> float:

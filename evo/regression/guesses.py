@@ -9,7 +9,7 @@ change with the other inputs: cooling, charging, decay to a level, oscillation. 
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -22,7 +22,8 @@ MAX_ROWS, MAX_INPUTS = 1024, 64  # that are looked at; of more inputs, those tha
 STEPS = 6  # of iteratively reweighted least squares
 LEAST = 1e-3  # of the largest target: targets nearer to 0 have no logarithm or reciprocal to start from
 MOST_NEGATIVE = 0.1  # share, by weight, of targets below -LEAST from which on they have none at all
-MAX_MODULATED = 6  # inputs in sums with exponentials and waves
+MAX_MODULATED, MAX_DIVIDED = 6, 2  # inputs in sums with exponentials and waves, and in such that a power multiplies
+_DIVISORS, FAR_LESS = (-4.0, -3.0, -2.0, -1.0, -0.5), 1e-2  # such powers; the share of the least error before
 MAX_SCANNED = 256  # rows that rates are found by
 MOST_EXPONENT = 64.0  # of a power of 2: far below what float32 overflows at
 MOST_LEFT = 3e-3  # of the variance; a sum that explains less leads searches astray
@@ -100,7 +101,26 @@ def _most_telling(inputs: dict[str, Row], y: Row, most: int) -> dict[str, Row]:
 
 
 def _modulated(inputs: dict[str, Row], y: Row, root: Row) -> list[str]:
-    """The best sums of inputs, exponentials or waves of one input, and products of both, at the rate with the least error."""
+    """The best sums of inputs, exponentials or waves of one input, and products of both, at the rate with the least error; where
+    that leaves far less, times a power of an input.
+    """
+    factors = [("{}", np.ones_like(y))]
+    for name, x in inputs.items() if len(inputs) <= MAX_DIVIDED else ():
+        factors += [("({})*" + _text(name, power), x**power) for power in _DIVISORS if (x > 0.0).all()]
+    total = float(np.sum((root * (y - np.average(y, weights=root**2))) ** 2))
+    most, texts = MOST_LEFT * total, list[str]()
+    for text, factor in factors:
+        z, z_root = y / factor, root * factor
+        left, name, kinds, rate = _best_rate(inputs, z, z_root)
+        if left < most:
+            most = min(FAR_LESS * left, most)
+            link = replace(_LINKS[0], has_constant=text != "{}")
+            texts = [text.format(part) for part in _sums(link, _products(inputs, name, kinds, rate), z, z_root, MAX_TERMS)]
+    return texts
+
+
+def _best_rate(inputs: dict[str, Row], y: Row, root: Row) -> tuple[float, str, tuple[str, ...], float]:
+    """The least squared error of such a sum, the input and functions of the rate, and the rate."""
     step = -(-len(y) // MAX_SCANNED)
     sampled, sampled_y, sampled_root = {name: x[::step] for name, x in inputs.items()}, y[::step], root[::step]
     candidates: list[tuple[float, str, tuple[str, ...], float]] = []
@@ -116,10 +136,8 @@ def _modulated(inputs: dict[str, Row], y: Row, root: Row) -> list[str]:
             if len(tried):
                 best = int(np.argmin(left(tried)))
                 rate = least(left, tried[max(best - 1, 0)], tried[min(best + 1, len(tried) - 1)])
-                candidates.append((float(left(np.array([rate]))[0]), name, kinds, rate))
-    total = np.sum((sampled_root * (sampled_y - np.average(sampled_y, weights=sampled_root**2))) ** 2)
-    left_over, name, kinds, rate = min(candidates, default=(math.inf, "", (), 0.0))
-    return _sums(_LINKS[0], _products(inputs, name, kinds, rate), y, root, MAX_TERMS) if left_over < MOST_LEFT * total else []
+                candidates.append((step * float(left(np.array([rate]))[0]), name, kinds, rate))
+    return min(candidates, default=(math.inf, "", (), 0.0))
 
 
 def _left(inputs: dict[str, Row], name: str, kinds: tuple[str, ...], rates: Row, *, y: Row, root: Row) -> Row:

@@ -146,6 +146,21 @@ def test_an_exponential_that_float64_does_not_hold_by_itself_stays_whole():
     is_same_where_defined(given_form, textbook(given_form), [np.array([250.0, 299.0]) for _ in INPUTS])
 
 
+def test_sines_have_the_shortest_phase_by_quarters_of_a_turn():
+    builder = Builder()
+    angle = builder.apply("a*b", builder.real(3.3), builder.node(formula("x").nodes[0]))
+    parts = [
+        builder.apply("a*b", builder.real(1.7 * size), builder.apply(name, angle))
+        for name, size in (("sin(a)", np.cos(1.0)), ("cos(a)", np.sin(1.0)))
+    ]
+    shifted = builder.apply("sin(a)", builder.apply("a + b", angle, builder.real(1.0 - np.pi / 2.0)))
+    results = builder.apply("a + b", *parts), shifted
+    assert (
+        infix(Dag(tuple(builder.nodes), results, (("x", REAL),), (("f", REAL), ("g", REAL))))
+        == "f = 1.7*sin(3.3*x + 1)\ng = -cos(3.3*x + 1)\n"
+    )
+
+
 ONE = ["sin({0})", "cos({0})", "exp({0})", "log({0})", "sqrt({0})", "1/({0})", "-({0})", "abs({0})", "tanh({0})", "log2({0})"]
 ONE += ["({0})*({0})", "({0})*({0})*({0})", "pow({0}, 0.7)", "pow({0}, -1.5)", "exp2({0})"]
 TWO = ["({0} + {1})", "({0} - {1})", "({0}*{1})", "({0}/{1})", "max({0}, {1})", "pow({0}, {1})"]

@@ -31,6 +31,8 @@ def unexplained(text, columns, target):
         ({"a": X0, "b": X1}, 4.0 * X1 * (1.0 - np.exp(-X0 / 2.3))),  # charging
         ({"a": SIGNED, "b": X1}, 0.3 * SIGNED + X1 * np.sin(4.7 * SIGNED + 0.6)),
         ({"a": X0, "b": SIGNED}, X0**2 - X0[3] ** 2),  # 0 in one row
+        ({"a": X0}, (np.sin(2.9 * X0) - 2.9 * X0 * np.cos(2.9 * X0)) / X0**4),
+        ({"a": X0, "b": X1}, 2.2 * np.cos(3.7 * X0 - 0.4) / np.sqrt(X1)),
     ],
 )
 def test_laws_of_known_forms_are_among_the_guesses(columns, target):
