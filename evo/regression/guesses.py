@@ -111,6 +111,8 @@ def _modulated(inputs: dict[str, Row], y: Row, root: Row) -> list[str]:
     most, texts = MOST_LEFT * total, list[str]()
     for text, factor in factors:
         z, z_root = y / factor, root * factor
+        if not (np.isfinite(z).all() and 0.0 < z_root.max() < np.inf):
+            continue
         left, name, kinds, rate = _best_rate(inputs, z, z_root)
         if left < most:
             most = min(FAR_LESS * left, most)
@@ -122,7 +124,8 @@ def _modulated(inputs: dict[str, Row], y: Row, root: Row) -> list[str]:
 def _best_rate(inputs: dict[str, Row], y: Row, root: Row) -> tuple[float, str, tuple[str, ...], float]:
     """The least squared error of such a sum, the input and functions of the rate, and the rate."""
     step = -(-len(y) // MAX_SCANNED)
-    sampled, sampled_y, sampled_root = {name: x[::step] for name, x in inputs.items()}, y[::step], root[::step]
+    size = root.max()
+    sampled, sampled_y, sampled_root = {name: x[::step] for name, x in inputs.items()}, y[::step], root[::step] / size
     candidates: list[tuple[float, str, tuple[str, ...], float]] = []
     for name, x in inputs.items():
         span, farthest = float(np.ptp(x)), float(np.abs(x).max())
@@ -136,7 +139,7 @@ def _best_rate(inputs: dict[str, Row], y: Row, root: Row) -> tuple[float, str, t
             if len(tried):
                 best = int(np.argmin(left(tried)))
                 rate = least(left, tried[max(best - 1, 0)], tried[min(best + 1, len(tried) - 1)])
-                candidates.append((step * float(left(np.array([rate]))[0]), name, kinds, rate))
+                candidates.append((float(step * size**2 * left(np.array([rate]))[0]), name, kinds, rate))
     return min(candidates, default=(math.inf, "", (), 0.0))
 
 

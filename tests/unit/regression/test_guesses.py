@@ -56,10 +56,11 @@ def test_a_plane_is_that_of_least_squares():
     [
         ({"x": np.zeros(20)}, np.arange(20.0)),
         ({"x": 1e300 * X0, "y": 1e-300 * X1}, X0 * X1),
+        ({"x": np.geomspace(1e-40, 1.0, 60)}, np.sin(X0[:60])),
         ({"x": X0[:10]}, np.r_[np.zeros(9), 1.0]),
         ({f"x{i}": RNG.normal(size=50) for i in range(100)}, RNG.normal(size=50)),
     ],
-    ids=["constant input", "huge and tiny", "one target", "more inputs than rows"],
+    ids=["constant input", "huge and tiny", "forty decades", "one target", "more inputs than rows"],
 )
 def test_strange_data_gives_finite_formulas_or_none(columns, target):
     for text in guesses(columns, target):
