@@ -145,7 +145,7 @@ def _targets(inputs: dict[str, Row], y: Row, weights: Row, is_broad: bool, unit:
                     continue
                 values, slope = link.inverse(over)
                 shares = weights * (factor / slope) ** 2
-                if np.isfinite(values).all() and np.isfinite(shares).all() and shares.sum() > 0.0:
+                if _is_usable(values, shares):
                     yield _Target(link, text.replace("{}", link.text), values, shares, z is y and text == "{}")
                     if len(inputs) > 2 and z is y and text == "{}" and not link.is_power:
                         # Small values of exact data tell as much as large ones.
@@ -155,8 +155,13 @@ def _targets(inputs: dict[str, Row], y: Row, weights: Row, is_broad: bool, unit:
         for link in (*(_LINKS[1:] if (rest > 0.0).all() else ()), *_log_links(rest, unit)) if np.ptp(rest) else ():
             values, slope = link.inverse(rest)
             shares = weights / slope**2
-            if np.isfinite(values).all() and np.isfinite(shares).all() and shares.sum() > 0.0:
+            if _is_usable(values, shares):
                 yield _Target(link, f"{link.text} + {unit!r}*{name}", values, shares, is_of_y=False, is_scaled=False)
+
+
+def _is_usable(values: Row, shares: Row) -> bool:
+    """Return whether they are values to explain, and weights."""
+    return bool(np.isfinite(values).all() and np.ptp(values) > 0.0 and np.isfinite(shares).all() and shares.sum() > 0.0)
 
 
 def _log_links(y: Row, unit: float) -> tuple[_Link, ...]:

@@ -67,6 +67,12 @@ def test_an_input_times_a_function_of_another_is_a_term_beside_others(law):
     assert unexplained(law) < 1e-12
 
 
+@pytest.mark.parametrize("law", [lambda a, b, c: a, lambda a, b, c: 2.0 * a / b, lambda a, b, c: a + b])
+def test_what_inputs_give_exactly_leaves_nothing_to_explain(law):
+    columns = {name: np.random.default_rng(seed).uniform(1.0, 2.0, 40) for seed, name in enumerate("abc")}
+    assert not any("nan" in text or "inf" in text for text in inverses(columns, law(**columns)))
+
+
 def test_an_input_that_is_the_same_everywhere_has_no_term():
     y = A / (A + 0.7) * B / (B + 1.9) * C**0.7
     assert inverses({"a": A, "same": np.ones(80), "b": B, "c": C}, y)[0].count("same") == 0
