@@ -1,11 +1,12 @@
 """Laws of textbooks that no setting was chosen by, noise-free or not: which of them `SymbolicRegressor` finds as it comes.
 
-    python tests/bench/bench_textbook.py [--half first|second] [--wide] [--noise 0] [--seconds 10] [--seeds 1-3] [--laws Antoine]
+    python tests/bench/bench_textbook.py [--half first|second] [--wide | --more] [--noise 0] [--seconds 10] [--seeds 1-3]
+                                         [--laws Antoine]
 
-Two halves of 30 laws of engineering, chemistry, biology and finance, and of 50 with more inputs (`--wide`), none of them
-Feynman's: settings may be chosen by the first, the second tells. A law has 40 to 200 training rows and 1,000 for testing, drawn
-evenly or, behind `log`, evenly in the logarithm. It is found if 1 - R² of the test rows is below 1e-9. A line of JSON for each
-search. Longer than most modules: half is the laws.
+Two halves of 30 laws of engineering, chemistry, biology and finance, of 50 with more inputs (`--wide`), and of 30 that were
+written when nothing was left to choose (`--more`), none of them Feynman's: settings may be chosen by the first halves, the second
+tell. A law has 40 to 200 training rows and 1,000 for testing, drawn evenly or, behind `log`, evenly in the logarithm. It is found
+if 1 - R² of the test rows is below 1e-9. A line of JSON for each search. Longer than most modules: half is the laws.
 """
 
 from __future__ import annotations
@@ -189,6 +190,68 @@ queue length; l**2/(m*(m-l)); 60; l 0.5 4, m 5 12, k 1 4
 wall; 1/(1/h+d/0.72+1/25); 80; h 3 30, d 0.05 0.6
 Fabry-Perot; I/(1+7.2*sin(p)**2); 100; I 1 9, p 0 6
 """
+# Sixty more: waves, sound, wind, creep, cracks and others.
+_MORE = """
+Colebrook smooth approx; (1.82*log10(Re)-1.64)**-2; 60; Re log 5000 1e7
+Antoine of mixture; x*10**(6.9-1211/(220.8+T))+(1-x)*10**(6.95-1344/(219.5+T)); 150; x 0.02 0.98, T 20 110
+Magnus dew point; 243.5*log(v/6.112)/(17.67-log(v/6.112)); 60; v log 1 60
+Clausius two bodies; A*T**2*exp(-4.5/(8.617e-5*T)); 80; A 30 120, T 1500 2600
+Child-Langmuir; 2.33e-6*A*V**1.5/d**2; 80; A 0.1 4, V log 10 5000, d 0.1 2
+Archie; a*0.05/(p**2*s**2); 80; a 0.6 1.4, p 0.05 0.4, s 0.2 1
+Rayleigh scattering; I*8.2*(1+cos(t)**2)/l**4; 100; I 1 9, t 0 3.1, l 0.35 0.8
+Malus; I*cos(t)**2; 50; I 1 20, t 0 3.1, w 0 1
+diffraction of a slit; (sin(2.6*x)/(2.6*x))**2; 80; x 0.05 4
+Airmass; 1/(sin(h)+0.15*(h*57.3+3.885)**-1.253); 60; h 0.05 1.5
+Saha exponent; n*T**1.5*exp(-15.8/T); 80; n 0.1 5, T 0.5 9
+Larmor; 0.667*q**2*a**2/27; 60; q 1 5, a 0.1 6, m 1 9
+Cyclotron radius; m*v/(q*B)/sqrt(1-(v/3)**2); 120; m 1 9, v 0.2 2.7, q 1 3, B 0.1 5
+Compton; l+0.02426*(1-cos(t)); 60; l 0.01 0.5, t 0 3.14
+Lens power; (n-1)*(1/r-1/s+(n-1)*0.4/(n*r*s)); 150; n 1.3 1.9, r 4 20, s 5 40
+Torricelli time; A/B*sqrt(2*h/9.81); 60; A 1 20, B 0.05 1, h 0.1 9
+Francis with end; 1.84*(L-0.1*n*h)*h**1.5; 100; L 2 9, n 0 2, h 0.05 0.9
+Strickler; k*A**(5/3)/P**(2/3)*sqrt(S); 120; k 20 90, A 0.5 30, P 2 20, S log 1e-4 0.02
+Moody relative; f*L/d*v**2/2; 100; f 0.01 0.05, L 10 200, d 0.05 1, v 0.2 5
+centrifugal head; (w*r)**2/19.62-1.7*w*q; 80; w 20 160, r 0.05 0.3, q 0 0.3
+Prandtl mixing; 0.41*0.41*z**2*s*sqrt(s*s); 60; z 0.01 1, s -5 5
+log wind profile; u/0.41*log((z-0.7)/0.06); 80; u 0.1 0.9, z 2 80
+power wind profile; v*(z/10)**0.143; 60; v 2 20, z 5 150, T 0 30
+wind power; 0.5*1.225*A*v**3*0.42; 60; A 5 900, v 3 15, p 0.9 1.1
+Betz with drag; 4*a*(1-a)**2-0.08*a; 50; a 0.01 0.6
+photovoltaic; G/1000*P*(1-0.0041*(T-25)); 80; G 100 1100, P 50 400, T -5 70
+battery Peukert; H*(C/(I*H))**1.18; 80; H 5 20, C 20 200, I 1 40
+capacitor energy; 0.5*C*(a**2-b**2); 60; C 0.1 9, a 5 20, b 0 4.9
+inductor current; V/R*(1-exp(-R*t/L)); 150; V 1 24, R 1 20, L 0.1 3, t 0 1
+two-port gain; 1/(1+a*b)*a; 60; a log 1 1000, b log 0.001 0.5
+Friis; P*G*H*(0.125/(12.566371*R))**2; 100; P 0.1 9, G 1 30, H 1 30, R log 10 5000
+free-space loss in dB; 20*log10(d)+20*log10(f)-27.55; 60; d log 1 10000, f log 10 10000
+Shannon; B*log(1+S/N)/0.6931472; 80; B 1 40, S log 0.1 500, N 0.5 9
+noise figure; F+(G-1)/H; 60; F 1 4, G 1 9, H 2 60
+A-weighting part; f**4*148840000/((f**2+424.4)*(f**2+148840000)); 60; f log 10 20000
+Sabine; 0.161*V/(S*a+0.2*b); 100; V 50 2000, S 50 900, a 0.05 0.6, b 1 60
+string frequency; sqrt(T/m)/(2*L); 60; T 10 200, m log 0.0005 0.02, L 0.3 1.5
+Helmholtz resonator; 54.6*sqrt(A/(V*(l+0.017))); 100; A log 1e-4 0.01, V log 1e-3 0.1, l 0.01 0.2
+beam deflection between supports; P*b*x*(L**2-b**2-x**2)/(6*L*210); 200; P 1 20, b 1 3, x 0 3, L 6 9
+torsion; 16*T/(3.14159265*d**3*(1-k**4)); 100; T 1 90, d 0.1 0.9, k 0.1 0.8
+Hertz contact; (6*F*R/(2*117))**(1/3); 50; F log 1 1000, R 0.1 9
+Paris crack; 2.1e-3*(Y*s*sqrt(3.14159265*a))**3.1; 100; Y 0.9 1.3, s 5 60, a 0.01 0.6
+Larson-Miller; T*(20+log10(t))/1000; 60; T 700 1200, t log 1 1e5
+Norton creep; 3e3*s**4.6*exp(-29000/T); 80; s 1 9, T 800 1300
+Hall-Petch; 70+0.74/sqrt(d); 40; d log 0.001 1, T 20 90
+Avrami; 1-exp(-0.014*t**2.3); 60; t 0.1 15
+Kissinger; log(b/T**2); 60; b 1 40, T 400 900
+Freundlich with temperature; K*c**0.42*exp(1200/T); 100; K 0.5 6, c log 0.01 50, T 280 370
+Langmuir-Hinshelwood; 3.9*a*b/(1+0.7*a+1.9*b)**2; 120; a log 0.05 30, b log 0.05 30
+Tessier growth; 0.62*(1-exp(-s/2.7)); 50; s 0 20
+Contois; 0.7*s*x/(1.4*x+s); 80; s log 0.1 50, x log 0.1 30
+cardinal temperature; 0.021*(T-4.5)**2*(1-exp(0.31*(T-38))); 80; T 5 37
+Penman part; (D*R+0.26*g*v)/(D+g*(1+0.34*u)); 200; D 0.05 0.4, R 50 400, g 0.05 0.08, v 0.1 3, u 0.2 6
+heat index cubic; 0.5*(T+61+1.2*(T-68)+0.094*h); 60; T 60 100, h 10 95
+Beer-Lambert canopy; I*(1-exp(-0.52*L))*0.86; 80; I 100 2000, L 0.1 7
+species area; c*A**0.26; 50; c 1 40, A log 0.1 10000
+logistic map of harvest; 0.8*N*(1-N/150)-0.21*E*N; 80; N 5 160, E 0 3
+bond duration; (1+y)/y-(1+y+n*(c-y))/(c*((1+y)**n-1)+y); 200; y 0.01 0.1, n 2 30, c 0.02 0.12
+Sharpe of two; (w*0.08+(1-w)*0.03-r)/sqrt((w*0.2)**2+((1-w)*0.07)**2); 150; w 0 1, r 0 0.02
+"""
 
 
 class Law(NamedTuple):
@@ -214,10 +277,10 @@ class Law(NamedTuple):
         return eval(self.formula, {"__builtins__": {}}, {**known, **columns})
 
 
-def laws(half: str, is_wide: bool = False) -> list[Law]:
+def laws(half: str, is_wide: bool = False, is_more: bool = False) -> list[Law]:
     """The laws of a half."""
     found = []
-    for line in (_WIDE if is_wide else _LAWS).strip().splitlines()[half == "second" :: 2]:
+    for line in (_MORE if is_more else _WIDE if is_wide else _LAWS).strip().splitlines()[half == "second" :: 2]:
         name, formula, rows, ranges = line.split("; ")
         parts = [part.split() for part in ranges.split(",")]
         found.append(Law(name, formula, int(rows), {p[0]: (p[1] * (len(p) > 3), float(p[-2]), float(p[-1])) for p in parts}))
@@ -249,6 +312,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--half", choices=("first", "second"), default="first")
     parser.add_argument("--wide", action="store_true", help="the hundred laws of up to five inputs instead")
+    parser.add_argument("--more", action="store_true", help="the last sixty laws instead")
     parser.add_argument("--noise", type=float, default=0.0)
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--seeds", default="1-3")
@@ -258,7 +322,7 @@ def main() -> None:
     time.monotonic = time.process_time  # seconds of one core, whatever else the machine does
     first, _, last = options.seeds.partition("-")
     for seed in range(int(first), int(last or first) + 1):
-        for law in laws(options.half, options.wide):
+        for law in laws(options.half, options.wide, options.more):
             if not options.laws or law.name in options.laws.split(","):
                 print(json.dumps(run(law, seed, options.noise, options.seconds)), flush=True)
 
