@@ -3,7 +3,8 @@
 A graph is recorded at an array of one word, by an object that stands for it. It is the function at all words if the code cannot
 learn anything from that object that an array would tell otherwise. This is a grammar of such code, checked in the bytecode of the
 function and of all functions that it may call: expressions, loops, branches, and NumPy's operations on elements; no types or
-identities of objects, no memory, no caught errors and no state. An instruction, name or value that is not listed is refused.
+identities of objects, no memory, no caught errors and no state. An instruction, name or value that is not listed is refused,
+unless it belongs to an error that is raised, which nothing catches.
 """
 
 import dis
@@ -12,7 +13,8 @@ import itertools
 import math
 import operator
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from enum import Enum, EnumType, IntEnum
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -21,7 +23,7 @@ from numpy.typing import NDArray
 
 from evo.approximation import zoo
 from evo.approximation.ptx_function import PtxFunction
-from evo.approximation.trace import is_own
+from evo.approximation.trace import CACHED, NUMBERS, is_own
 from evo.approximation.traced import FUNCTIONS, UntraceableError
 from evo.approximation.traced_numpy import KINDS, TracedNumPy
 
@@ -43,7 +45,7 @@ _INSTRUCTIONS = {
 _INTRINSICS = {"INTRINSIC_STOPITERATION_ERROR", "INTRINSIC_UNARY_POSITIVE", "INTRINSIC_LIST_TO_TUPLE"}
 _BUILTINS = {
     *"abs bool dict divmod enumerate float int len list max min pow range reversed round slice sorted sum tuple zip map".split(),
-    *"ValueError TypeError".split(),
+    *"ValueError TypeError AssertionError IndexError KeyError NotImplementedError OverflowError RuntimeError".split(),
 }
 _OPERATOR = "add and_ eq floordiv ge gt inv invert le lshift lt mod mul ne neg or_ pos pow rshift sub truediv xor".split()
 _NUMPY = {
@@ -59,7 +61,7 @@ _NUMPY = {
 _ATTRIBUTES = {
     *"T astype clip copy dot dtype flatten itemsize kind ndim ravel repeat reshape round shape size squeeze swapaxes".split(),
     *"take tolist transpose type view sum prod min max any all item bits eps tiny smallest_normal reduce accumulate".split(),
-    *"append extend insert pop reverse get items keys values bit_length bit_count".split(),
+    *"append extend insert pop reverse get items keys values bit_length bit_count name value".split(),
 }
 _OTHERS = {
     functools: {"reduce"},
@@ -73,7 +75,11 @@ _TRUSTED = {id(getattr(module, name)) for module, names in _OTHERS.items() for n
 _STANDARD = vars(sys.modules["builtins"])
 _TRUSTED |= {id(_STANDARD[name]) for name in _BUILTINS} | {id(module) for module in _OTHERS}
 _ORIGINAL = {(module, name): getattr(module, name, None) for module in _OTHERS for name in _NAMES}
-_NUMBERS = {bool, int, float, str, type(None), type(Ellipsis), range, *(getattr(np, name) for name in KINDS)}
+_NUMBERS = {*NUMBERS, type(Ellipsis), range}
+_BASES: tuple[Any, ...] = (Enum, IntEnum)
+_ENUMS = {base: {*vars(base("Of", "ONE")), "__firstlineno__", "__static_attributes__"} for base in _BASES}
+_NOT_OF_ERRORS = ("JUMP", "STORE", "RETURN", "YIELD", "SEND", "FOR_ITER", "SWAP", "COPY", "POP", "RAISE")
+_ERRORS = {name for name in _BUILTINS if name.endswith("Error")}
 
 
 def words_of_plain_code(function: Any) -> NDArray[np.uint32]:
@@ -119,6 +125,14 @@ class _Reader:
         elif type(value) in (tuple, list, frozenset):
             for item in value:
                 self.read(item, name)
+        elif type(value) is set and all(type(item) in _NUMBERS - {str} for item in value):  # whose order is not one of memory
+            self.numbers += value
+        elif type(value) is EnumType and {*vars(value)} <= {*value.__members__, *_ENUMS.get(value.__mro__[1], ())}:
+            members: dict[str, Any] = dict(value.__members__)
+            for key, member in members.items():
+                self.read(member.value if type(member.value) in _NUMBERS else type(member.value), f"{name}.{key}")
+        elif type(type(value)) is EnumType:
+            self.read(type(value), name)
         elif type(value) is dict:
             for item in (*value.keys(), *value.values()):
                 self.read(item, name)
@@ -145,34 +159,46 @@ class _Reader:
                 value = cell.cell_contents
             except ValueError as error:  # it is empty
                 raise UntraceableError(f"{name} has no value") from error
-            self.read(value, name)
+            self._read_name(value, name)
         for code in _codes(function.__code__):
             self._read_code(code, function.__globals__, cells)
 
+    def _read_name(self, value: Any, name: str) -> None:
+        """As `read`, also of a function with a cache: a trace tells whether its results are constants."""
+        if type(value) is not CACHED or _NAMES & {*vars(value)}:
+            self.read(value, name)
+
     def _read_code(self, code: CodeType, names: dict[str, Any], cells: dict[str, Any]) -> None:
-        where, module = f"line {code.co_firstlineno} of {code.co_filename}", None
-        instructions = [*dis.get_instructions(code)]
-        for before, one, after in zip([None, *instructions], instructions, [*instructions[1:], None], strict=False):
+        where, instructions = f"line {code.co_firstlineno} of {code.co_filename}", [*dis.get_instructions(code)]
+        space: Any = None  # a module or an Enum whose name comes next
+        before: Any = None  # the instruction before; of one that loads a member of an Enum, the Enum
+        of_errors = {k for start in range(len(instructions)) for k in _raised(instructions, start)}
+        for k, one in enumerate(instructions):
+            if k in of_errors:
+                continue
+            if space is not None and one.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+                self._read_name(getattr(space, one.argval, None), f"{space.__name__}.{one.argval}")
+                before, space = space if type(space) is EnumType else one, None
+                continue
+            if type(space) is ModuleType:
+                raise UntraceableError(f"it hands {space.__name__} on ({where})")
+            space = None
             if one.opname in ("LOAD_ATTR", "LOAD_METHOD"):
-                if module is None and one.argval not in _NAMES:
+                if one.argval not in _NAMES:
                     raise UntraceableError(f"it uses .{one.argval} ({where})")
-                if module is not None:
-                    self.read(getattr(module, one.argval, None), f"{module.__name__}.{one.argval}")
-                module = None
-            elif module is not None:
-                raise UntraceableError(f"it hands {module.__name__} on ({where})")
             elif one.opname == "LOAD_GLOBAL":
                 value = names.get(one.argval, _STANDARD.get(one.argval))
-                if type(value) is ModuleType and is_own(vars(value), self._root):
-                    module = value
-                else:
-                    self.read(value, one.argval)
+                is_module = type(value) is ModuleType and is_own(vars(value), self._root)
+                space = value if is_module or type(value) is EnumType else None
+                if not is_module:
+                    self._read_name(value, one.argval)
             elif one.opname in ("LOAD_CONST", "KW_NAMES", "RETURN_CONST", "LOAD_SMALL_INT"):
                 constant = code.co_consts[one.arg] if one.opname == "KW_NAMES" and one.arg is not None else one.argval
                 if type(constant) is not CodeType:
                     self.read(constant, "a constant")
-            elif not _is_known(one, before, after, cells):
+            elif not _is_known(one, before, instructions[k + 1 : k + 2], cells, names):
                 raise UntraceableError(f"it uses {one.opname} ({where}), which no graph can be trusted with")
+            before = one
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
@@ -182,12 +208,38 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
             yield from _codes(constant)
 
 
-def _is_known(one: dis.Instruction, before: Any, after: Any, cells: dict[str, Any]) -> bool:
+def _raised(instructions: Sequence[dis.Instruction], start: int) -> range:
+    """Instructions after one that loads a class of errors, if these make its argument, and an error of it is raised then."""
+    is_error = instructions[start].opname == "LOAD_GLOBAL" and instructions[start].argval in _ERRORS
+    if not is_error and instructions[start].opname not in ("LOAD_ASSERTION_ERROR", "LOAD_COMMON_CONSTANT"):
+        return range(0)
+    held = depth = _effect(instructions[start])
+    for k in range(start + 1, len(instructions) - 1):
+        one, after = instructions[k : k + 2]
+        depth += _effect(one)
+        if one.opname.startswith("CALL") and depth == 1 and (after.opname, after.arg) == ("RAISE_VARARGS", 1):
+            return range(start + 1, k + 1)
+        is_call = one.opname in ("PRECALL", "EXTENDED_ARG", "PUSH_NULL", "KW_NAMES")
+        if any(part in one.opname for part in _NOT_OF_ERRORS) or (depth <= held and not is_call) or one.is_jump_target:
+            return range(0)
+    return range(0)
+
+
+def _effect(one: dis.Instruction) -> int:
+    return dis.stack_effect(one.opcode, one.arg, jump=False)
+
+
+def _is_known(one: dis.Instruction, before: Any, after: Any, cells: dict[str, Any], names: dict[str, Any]) -> bool:
     match one.opname:
-        case "IS_OP":  # with None only
-            return before.opname == "LOAD_CONST" and before.argval is None and not one.is_jump_target
+        case "IS_OP":  # with None or a member of an Enum only
+            is_constant = type(before) is EnumType or (before.opname == "LOAD_CONST" and before.argval is None)
+            return is_constant and not one.is_jump_target
+        case "CONTAINS_OP" if type(before) is not EnumType:  # in numbers, which have no arrays among them
+            held: Any = {"LOAD_CONST": before.argval, "LOAD_GLOBAL": names.get(before.argval)}.get(before.opname)
+            is_constant = type(held) in (tuple, list, set, frozenset, dict, str) and not one.is_jump_target
+            return is_constant and all(type(item) in NUMBERS for item in held)
         case "PUSH_EXC_INFO":  # of `with`, not of `try`
-            return after is not None and after.opname == "WITH_EXCEPT_START"
+            return bool(after) and after[0].opname == "WITH_EXCEPT_START"
         case "STORE_DEREF":
             return one.argval not in cells
         case "CALL_INTRINSIC_1":

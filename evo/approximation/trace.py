@@ -4,6 +4,7 @@ The function runs at objects that stand for arrays of one element, and sees a Nu
 function's view of its modules. `evo.approximation.plain_code` tells whether an array would see the same.
 """
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from threading import RLock
@@ -19,6 +20,9 @@ from evo.approximation.graph import Term, evaluate, ordered
 from evo.approximation.traced import Traced, UntraceableError, known_terms, made, refusing
 from evo.approximation.traced_numpy import KINDS, Table, TracedNumPy, as_table
 
+CACHED: Any = type(functools.cache(len))
+NUMBERS = {bool, int, float, str, type(None), *(getattr(np, name) for name in KINDS)}
+_HOLDERS = (FunctionType, ModuleType, tuple, list, dict, frozenset)  # of functions, or of names that they read
 _LOCK = RLock()  # of modules that are changed for a time
 
 
@@ -26,9 +30,16 @@ def _namespaces(function: Any) -> list[Any]:
     """Dicts of modules and cells of closures from which a function, and the functions that it calls, read names."""
     spaces: dict[int, Any] = {}
     waiting: list[Any] = [function]
+    seen: set[int] = set()
     while waiting:
         item = waiting.pop()
-        if isinstance(item, ModuleType):
+        if id(item) in seen:
+            continue
+        seen.add(id(item))
+        inner: list[Any] = []
+        if isinstance(item, tuple | list | dict | frozenset):
+            waiting += (*item, *item.values()) if isinstance(item, dict) else item
+        elif isinstance(item, ModuleType):
             inner = [vars(item)] if is_own(vars(item), function) else []
         else:
             inner = [*(getattr(item, "__closure__", None) or ())]
@@ -39,13 +50,37 @@ def _namespaces(function: Any) -> list[Any]:
                 spaces[id(space)] = space
                 with suppress(ValueError):  # an empty cell
                     values = list(space.values()) if isinstance(space, dict) else [space.cell_contents]
-                    waiting += [item for value in values if isinstance(item := _uncached(value), FunctionType | ModuleType)]
+                    waiting += [value for value in values if isinstance(value, _HOLDERS)]
     return [*spaces.values()]
 
 
-def _uncached(value: Any) -> Any:
-    """A function without the cache that it may have, which would keep its results."""
-    return value.__wrapped__ if hasattr(type(value), "cache_info") else value
+class _Cached:
+    """A function with a cache, while a trace runs: its results are constants, of which arrays are tables."""
+
+    def __init__(self, function: Any, tables: dict[int, Any]):
+        self._function, self._tables, self._held = function, tables, list[Any]()
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        if not all(type(argument) in NUMBERS for argument in (*args, *options.values())):
+            raise UntraceableError("it hands other than numbers to a function with a cache")
+        result = self._function(*args, **options)
+        if not _is_data(result):
+            raise UntraceableError("it caches other than arrays and numbers")
+        table = as_table(result, self._tables)
+        self._held.append((table, _frozen(table)))
+        return table
+
+    def is_as_before(self) -> bool:
+        """Tell if no result was changed, and it forgets none."""
+        _, _, most, count = CACHED.cache_info(self._function)
+        is_kept = not self._held or most is None or count < most
+        return is_kept and all(_frozen(table) == frozen for table, frozen in self._held)
+
+
+def _is_data(value: Any) -> bool:
+    if type(value) in (list, tuple, dict):
+        return all(map(_is_data, (*value, *value.values()) if type(value) is dict else value))
+    return type(value) in NUMBERS or (type(value) is np.ndarray and value.dtype.kind in "biuf")
 
 
 def is_own(names: dict[str, Any], function: Any) -> bool:
@@ -71,14 +106,17 @@ def _tables_of(function: Any, numpy: TracedNumPy) -> Iterator[None]:
             with suppress(ValueError):  # it is empty
                 slots.append((space, "cell_contents", space.cell_contents))
     tables: dict[int, Any] = {}
-    changed = [(holder, key, old, instead.get(id(old), as_table(_uncached(old), tables))) for holder, key, old in slots]
+    caches = {id(value): _Cached(value, tables) for _, _, value in slots if type(value) is CACHED}
+    instead |= caches
+    changed = [(holder, key, old, instead.get(id(old), as_table(old, tables))) for holder, key, old in slots]
     changed = [change for change in changed if change[3] is not change[2]]
     try:
         for holder, key, _, new in changed:
             _put(holder, key, new)
         held = [_frozen(_at(holder, key)) for holder, key, _ in slots]
         yield
-        if [_frozen(_at(holder, key)) for holder, key, _ in slots] != held:
+        is_as_before = all(cache.is_as_before() for cache in caches.values())
+        if not is_as_before or [_frozen(_at(holder, key)) for holder, key, _ in slots] != held:
             raise UntraceableError("it changes what its module holds")
     finally:
         for holder, key, old, new in changed:
@@ -94,11 +132,16 @@ def _tables_of(function: Any, numpy: TracedNumPy) -> Iterator[None]:
 
 def _frozen(value: Any) -> Any:
     """A value that is another one once a list, dict or array has changed, or an object has been exchanged."""
+    held: Any = None
     if type(value) in (list, tuple):
-        return id(value), tuple(map(_frozen, value))
-    if type(value) is dict:
-        return id(value), tuple((key, _frozen(item)) for key, item in value.items())
-    return id(value), value.tobytes() if type(value) in (np.ndarray, Table) and not value.dtype.hasobject else None
+        held = tuple(map(_frozen, value))
+    elif type(value) is dict:
+        held = tuple((_frozen(key), _frozen(item)) for key, item in value.items())
+    elif type(value) is set:
+        held = frozenset(map(id, value))
+    elif type(value) in (np.ndarray, Table) and not value.dtype.hasobject:
+        held = value.tobytes()
+    return id(value), held, value  # which lives on, so that nothing else has its identity
 
 
 def _at(holder: Any, key: str) -> Any:
@@ -125,8 +168,8 @@ def trace(function: Callable[..., Any], inputs: Sequence[NDArray[Any]]) -> list[
         known_terms.clear()
         try:
             with refusing(), np.errstate(all="ignore"):
+                expected = function(*inputs)  # first: its caches hold arrays then, not tables
                 terms = _traced(function, inputs)
-                expected = function(*inputs)
             taken = {term for term in known_terms.values() if type(term) is Term and term.op == "take"}
         finally:
             known_terms.clear()

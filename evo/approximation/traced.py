@@ -212,11 +212,11 @@ class Traced(NDArrayOperatorsMixin):
         return moved((self,), move(self.sample), move(self.terms))
 
     @refusing()
-    def astype(self, dtype: Any, copy: bool = True) -> "Traced":
+    def astype(self, dtype: Any, *, copy: bool = True, casting: Any = "unsafe", subok: bool = True) -> "Traced":
         """As of an array."""
         if not copy and self.dtype == np.dtype(dtype):
             return self
-        sample = self.sample.astype(dtype)
+        sample = self.sample.astype(dtype, casting=casting, subok=subok)
         return Traced(each_term(cast_term, self.terms, known_dtype(sample.dtype)), sample, self.mask)
 
     @refusing()

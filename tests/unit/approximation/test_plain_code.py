@@ -3,7 +3,8 @@
 import math
 import operator
 import sys
-from functools import cache, reduce
+from enum import Enum, IntEnum
+from functools import cache, lru_cache, reduce
 from types import ModuleType
 
 import numpy as np
@@ -25,6 +26,17 @@ OTHER = ModuleType("other")
 OTHER.__file__ = __file__
 exec("def twice(x): return x * 2\ndef known(x): return type(x)\nTEN = 10", vars(OTHER))
 FACTORS = iter((1, 2))
+WIDTHS = {4, 8}
+
+
+class Field(IntEnum):
+    LOW = 0
+    HIGH = 4
+
+
+class Way(Enum):
+    UP = "up"
+    DOWN = "down"
 
 
 def of_a_helper(x, shift=4, *, mask=0xF):
@@ -55,6 +67,24 @@ def made_with(factor):
     return lambda x: x * np.uint32(factor)
 
 
+@cache
+def squares(count):
+    return np.array([int(f"{k * k:d}") for k in range(count)], np.uint32)
+
+
+def rounded(x, way):
+    if way is Way.DOWN:
+        raise NotImplementedError(f"it is {way!r}")
+    return x + np.uint32(way.value == "up")
+
+
+def of_constants(x, width=4):
+    if width not in WIDTHS or x.dtype.kind not in "u":
+        raise ValueError(f"{type(x).__name__} of {width:d} bits: %s" % x.flags)
+    y = squares(16)[x >> Field.HIGH & 15].astype(np.uint16, casting="unsafe", copy=False)
+    return rounded(y.astype(np.uint32), Way.UP) << Field.LOW
+
+
 @pytest.mark.parametrize("function", [of_a_helper, of_many_forms, made_with(3), ExactFunction("e2m1x8_f16x2x4").call])
 def test_usual_code_is_plain(function):
     assert {0, 1, 0xFFFFFFFF} <= {*words_of_plain_code(function).tolist()}
@@ -63,6 +93,13 @@ def test_usual_code_is_plain(function):
 def test_words_are_numbers_of_all_code_and_next_to_these():
     words = {*words_of_plain_code(of_many_forms).tolist()}
     assert {0xF, 0x10, 0xE, 9, 10, 11, 12, 0x40900000, 0xFFFFFFF6} <= words  # 4.5 is 0x40900000 in float32
+
+
+def test_enums_caches_sets_and_texts_of_errors_have_graphs():
+    words = np.arange(1 << 12, dtype=np.uint32)
+    assert {0, 1, 4, 5, 8} <= {*words_of_plain_code(of_constants).tolist()}
+    [term] = trace(of_constants, [words])
+    np.testing.assert_array_equal(evaluate([term], [words])[0], ((words >> 4 & 15) ** 2 + 1))
 
 
 def by_assignment(x):
@@ -152,9 +189,49 @@ OBJECTS = np.array([lambda x: x], object)
 INTEGER, RECORD = Callable(3), np.array([(lambda x: x,)], [("a", object)])[0]
 
 
-@cache
-def kept():
-    return [0]
+class Odd(IntEnum):
+    ONE = 1
+
+    def __rlshift__(self, x):
+        return x if type(x) is np.ndarray else x + 1
+
+
+class Held(Enum):
+    TABLE = TABLE
+
+
+CACHES = [squares]
+
+
+def in_an_error(x):
+    if x.ndim > 1:
+        raise (ValueError, StopIteration)[type(x) is np.ndarray]("no words")
+    return x
+
+
+def by_an_end_of_a_map(x):
+    def first(y):
+        kinds.append(0)
+        raise StopIteration(f"{y}")
+
+    kinds = []
+    return x + np.uint32(len([*map(first, [x])]) + len(kinds))
+
+
+def with_a_text(x):
+    if x.ndim > 1:
+        text = f"{x}"
+        raise ValueError(text)
+    return x
+
+
+def of_any_order(x):
+    for step in (lambda y: y + 1, lambda y: y * 2):
+        x = step(x)
+    return x + len(ORDER)
+
+
+ORDER = {np.add, np.multiply}
 
 
 @pytest.mark.parametrize(
@@ -187,7 +264,16 @@ def kept():
         lambda x: x * next(FACTORS),
         lambda x: OTHER.known(x) and x,
         made_with(OTHER),
-        lambda x: x + kept()[0],
+        lambda x: x + CACHES[0](3)[0],
+        lambda x: x << Odd.ONE,
+        lambda x: x + Held.TABLE.value[3],
+        lambda x: x if x in (TABLE, 3) else x + 1,
+        lambda x: x if Way.UP in [x] else x + 1,
+        lambda x: x + np.uint32(x.data in WIDTHS),
+        in_an_error,
+        by_an_end_of_a_map,
+        with_a_text,
+        of_any_order,
         lambda x: x + sys.getrefcount(x),
         lambda x: [*(yield_ for yield_ in (globals(),))] and x,
         lambda x: x if "%.1s" % x == "[" else x + 1,  # noqa: UP031 - refused for it
@@ -229,12 +315,82 @@ def adds_to_its_table(x):
     return TABLE[x & 15]
 
 
-@pytest.mark.parametrize("function", [puts_an_input, turns, adds_to_its_table])
+def counts_in_a_cache(x):
+    kept().append(1)
+    return x + np.uint32(1)
+
+
+def counts_twice(x):
+    STATE[0] = STATE[0] + 1.0
+    STATE[0] = STATE[0] + 1.0  # which may lie where the first number lay
+    return x + np.uint32(STATE[0] > 1000)
+
+
+def counts_elsewhere(x):
+    return x + np.uint32(COUNTERS[0]())
+
+
+def adds_to_a_set(x):
+    WIDTHS.add(len(WIDTHS) + 1000)
+    return x + np.uint32(1)
+
+
+@cache
+def kept():
+    return [0]
+
+
+@lru_cache(maxsize=1)
+def forgotten():
+    return [0]
+
+
+COUNTS = ModuleType("counts")
+COUNTS.__file__ = __file__
+exec("STATE = [0]\ndef count():\n    STATE.append(1)\n    return len(STATE) > 99", vars(COUNTS))
+COUNTERS = (COUNTS.count,)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        puts_an_input,
+        turns,
+        adds_to_its_table,
+        counts_in_a_cache,
+        counts_twice,
+        counts_elsewhere,
+        adds_to_a_set,
+        lambda x: x + forgotten()[0],
+    ],
+)
 def test_code_that_changes_its_module_has_no_graph(function, monkeypatch):
-    monkeypatch.setattr(f"{__name__}.STATE", [0])
+    monkeypatch.setattr(f"{__name__}.STATE", [0.5])
     monkeypatch.setattr(f"{__name__}.TABLE", TABLE.copy())
     words_of_plain_code(function)
     with pytest.raises(UntraceableError, match="changes what its module holds"):
+        trace(function, [np.arange(8, dtype=np.uint32)])
+
+
+@cache
+def iterator():
+    return iter(range(9))
+
+
+@cache
+def of_a_type(kind):
+    return 3
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [
+        (lambda x: x + next(zip(iterator(), (1,), strict=False))[0], "other than"),
+        (lambda x: x + of_a_type(np.uint8), "hands other"),
+    ],
+)
+def test_caches_of_other_than_constants_have_no_graph(function, why):
+    with pytest.raises(UntraceableError, match=why):
         trace(function, [np.arange(8, dtype=np.uint32)])
 
 
