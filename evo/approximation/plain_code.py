@@ -128,8 +128,7 @@ class _Reader:
         elif type(value) is set and all(type(item) in _NUMBERS - {str} for item in value):  # whose order is not one of memory
             self.numbers += value
         elif type(value) is EnumType and {*vars(value)} <= {*value.__members__, *_ENUMS.get(value.__mro__[1], ())}:
-            members: dict[str, Any] = dict(value.__members__)
-            for key, member in members.items():
+            for key, member in dict[str, Any](value.__members__).items():
                 self.read(member.value if type(member.value) in _NUMBERS else type(member.value), f"{name}.{key}")
         elif type(type(value)) is EnumType:
             self.read(type(value), name)
@@ -213,20 +212,16 @@ def _raised(instructions: Sequence[dis.Instruction], start: int) -> range:
     is_error = instructions[start].opname == "LOAD_GLOBAL" and instructions[start].argval in _ERRORS
     if not is_error and instructions[start].opname not in ("LOAD_ASSERTION_ERROR", "LOAD_COMMON_CONSTANT"):
         return range(0)
-    held = depth = _effect(instructions[start])
+    held = depth = dis.stack_effect(instructions[start].opcode, instructions[start].arg, jump=False)
     for k in range(start + 1, len(instructions) - 1):
         one, after = instructions[k : k + 2]
-        depth += _effect(one)
+        depth += dis.stack_effect(one.opcode, one.arg, jump=False)
         if one.opname.startswith("CALL") and depth == 1 and (after.opname, after.arg) == ("RAISE_VARARGS", 1):
             return range(start + 1, k + 1)
         is_call = one.opname in ("PRECALL", "EXTENDED_ARG", "PUSH_NULL", "KW_NAMES")
         if any(part in one.opname for part in _NOT_OF_ERRORS) or (depth <= held and not is_call) or one.is_jump_target:
             return range(0)
     return range(0)
-
-
-def _effect(one: dis.Instruction) -> int:
-    return dis.stack_effect(one.opcode, one.arg, jump=False)
 
 
 def _is_known(one: dis.Instruction, before: Any, after: Any, cells: dict[str, Any], names: dict[str, Any]) -> bool:

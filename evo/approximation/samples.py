@@ -46,6 +46,11 @@ def sample(function: ExactFunction, num_points: int, seed: int, more: Sequence[A
             near = random[0] ^ (dense & second & third & np.uint32(0x00FFFF00))
             made = np.where(kind == 2, near & np.uint32((1 << width) - 1), made)
         random.append(made)
+    if 1 << sum(function.widths) <= count:  # all inputs
+        numbers, random = np.arange(1 << sum(function.widths), dtype=np.uint32), []
+        for width in function.widths:
+            random.append(numbers & np.uint32((1 << width) - 1))
+            numbers = numbers >> np.uint32(width)
     try:
         extra = np.array([point if isinstance(point, Sequence) else (point,) for point in more], np.uint32)
         extra = extra.reshape(-1, len(function.inputs)).T

@@ -73,8 +73,7 @@ class _Cached:
     def is_as_before(self) -> bool:
         """Tell if no result was changed, and it forgets none."""
         _, _, most, count = CACHED.cache_info(self._function)
-        is_kept = not self._held or most is None or count < most
-        return is_kept and all(_frozen(table) == frozen for table, frozen in self._held)
+        return not self._held or ((most is None or count < most) and all(_frozen(table) == now for table, now in self._held))
 
 
 def _is_data(value: Any) -> bool:

@@ -25,7 +25,7 @@ _ALL, _SIGN = 0xFFFFFFFF, 0x80000000
 _MOST_ENTRIES = 32  # of a table
 _NUM_SAMPLED = 4096  # inputs that show how large a dividend may be
 _MOST_TERMS, _MOST_SIZE, _MOST_DEPTH = 2000, 6000, 200  # of a graph; of a node as a tree
-_ROUNDING, _MOST_DIGITS = 0x4B400000, 1 << 21  # 1.5 * 2^23, to which a number is added; the number's limit
+_ROUNDING, _MOST_DIGITS = 0x4B400000, 21  # 1.5 * 2^23, to which a number is added; bits that the number may have
 _DIVISIONS = ("floor_divide", "remainder")
 _FLOATS = {"add": "addf", "subtract": "subf", "multiply": "mulf", "minimum": "minf", "maximum": "maxf"}
 _HALVES = {"add": "add2_f16", "subtract": "sub2_f16", "multiply": "mul2_f16", "minimum": "min2_f16", "maximum": "max2_f16"}
@@ -44,7 +44,7 @@ def translated(function: ExactFunction, more: Sequence[Any] = ()) -> list[Node |
         terms = ordered(outputs)
         if len(terms) > _MOST_TERMS:
             return []
-        widths = _widths([term.operands[0] for term in terms if term.op in _DIVISIONS], function, more)
+        widths = _widths([term.operands[0] for term in terms if term.op in ("cast", *_DIVISIONS)], function, more)
         known: dict[Term, Words] = {}
         bits = of_terms(terms, function.widths)
         lanes = Lanes(dict(zip(terms, bits, strict=True)), lambda term: known[term][0])
@@ -63,11 +63,16 @@ def translated(function: ExactFunction, more: Sequence[Any] = ()) -> list[Node |
 
 
 def _widths(terms: list[Term], function: ExactFunction, more: Sequence[Any]) -> dict[Term, int]:
-    """Bits of unsigned numbers at a sample and more inputs."""
-    numbers = [term for term in terms if term.dtype.kind == "u"]
+    """Bits of numbers at a sample and more inputs; less than 0: of integers some of which are negative."""
+    numbers = [term for term in terms if term.dtype.kind in "iu" or term.dtype == np.float32]
     with np.errstate(all="ignore"):
         samples = evaluate(numbers, function.arguments(sample(function, _NUM_SAMPLED, 0, more)))
-    return {term: int(np.max(values)).bit_length() for term, values in zip(numbers, samples, strict=True)}
+        samples = [np.nan_to_num(np.abs(x), nan=1e30, posinf=1e30) if x.dtype.kind == "f" else x for x in samples]
+    ends = [(int(np.min(values)), int(np.max(values))) for values in samples]
+    return {
+        term: most.bit_length() if least >= 0 else -max(most, ~least).bit_length() - 1
+        for term, (least, most) in zip(numbers, ends, strict=True)
+    }
 
 
 def _size(word: Word, known: dict[int, tuple[int, int]]) -> tuple[int, int]:
@@ -124,7 +129,7 @@ def _of_term(term: Term, operands: list[Words], widths: dict[Term, int]) -> Word
             return (("%", term.value),)
         case "constant":
             return _constant(term)
-        case "cast" if term.dtype.kind in "iu" and kind == np.float32 and max(map(abs, _range(term.operands[0]))) < _MOST_DIGITS:
+        case "cast" if term.dtype.kind in "iu" and kind == np.float32 and widths[term.operands[0]] <= _MOST_DIGITS:
             word = ("add", ("addf", a[0], _ROUNDING), -_ROUNDING & _ALL)
             return (word, ("sar", word, 31)) if term.width == 64 else (_fitted(word, term.dtype),)
         case "cast":
@@ -153,27 +158,9 @@ def _of_term(term: Term, operands: list[Words], widths: dict[Term, int]) -> Word
             return (("popc", ("max_s", a[0], ("sub", 0, a[0])) if kind.kind == "i" else a[0]),)
     if kind.kind == "f":
         return (_of_floats(term.op, a[0], b[0], kind),)
-    if term.op in _DIVISIONS and (len(a), kind.kind) == (1, "u") and isinstance(b[0], int) and b[0]:
-        quotient = _quotient(a[0], b[0], widths[term.operands[0]])
-        return (quotient if term.op == "floor_divide" else ("mad", quotient, -b[0] & _ALL, a[0]),)
+    if term.op in _DIVISIONS and isinstance(b[0], int) and 0 < b[0] <= _ALL >> (kind.kind == "i") and b[1:] in ((), (0,)):
+        return (*_divided(term.op, a[0], b[0], widths[term.operands[0]]), *(0,) * (len(a) - 1))[: len(a)]
     return _of_integers(term, a, b, kind)
-
-
-def _range(term: Term) -> tuple[float, float]:
-    """Bounds of a float, by limits among its operations."""
-    match term.op:
-        case "constant":
-            return float(term.value), float(term.value)
-        case "rint":
-            return _range(term.operands[0])
-        case "minimum" | "maximum":
-            (a, b), (c, d) = map(_range, term.operands)
-            return (min(a, c), min(b, d)) if term.op == "minimum" else (max(a, c), max(b, d))
-        case "where" if term.operands[0].op in ("less", "greater") and term.operands[0].operands == term.operands[:0:-1]:
-            least, most = _range(term.operands[2])  # of a number that is limited
-            limit, apply = _range(term.operands[1])[0], max if term.operands[0].op == "less" else min
-            return apply(least, limit), apply(most, limit)
-    return -np.inf, np.inf
 
 
 def _constant(term: Term) -> Words:
@@ -290,6 +277,9 @@ def _of_integers(term: Term, a: Words, b: Words, kind: np.dtype[Any]) -> Words:
             return _arithmetic("subtract", (0,) * len(a), a, fitted)
         case "absolute" if len(a) == 1:
             return (("max_s", a[0], ("sub", 0, a[0])),) if sign == "s" else a
+        case "absolute":
+            negative = ("sar", a[1], 31) if sign == "s" else 0
+            return _arithmetic("subtract", tuple(_xor(word, negative) for word in a), (negative, negative), fitted)
         case "add" | "subtract" | "multiply" if kind != np.bool_:
             return _arithmetic(term.op, a, b, fitted)
     raise _UntranslatableError(term.op)
@@ -319,6 +309,20 @@ def _shifted(a: Words, count: int, is_left: bool, right: str) -> Words:
     if count >= 32:
         return (right, high, count - 32), ("sar", high, 31) if right == "sar" else 0
     return ("shf_r", low, high, count), (right, high, count)
+
+
+def _divided(op: str, a: Word, divisor: int, width: int) -> Words:
+    """A quotient or remainder, rounded down, of a number of 32 bits; width: as of `_widths`."""
+    if not -32 <= width <= 32:
+        raise _UntranslatableError(op)
+    if op == "remainder" and divisor & divisor - 1 == 0:
+        return (_and(a, divisor - 1),)
+    sign: Word = ("sar", a, 31) if width < 0 else 0
+    quotient = _quotient(_xor(a, sign), divisor, -width - 1) if width < 0 else _quotient(a, divisor, width)
+    quotient = _xor(quotient, sign) if width < 0 else quotient
+    if op == "remainder":
+        return (("mad", quotient, -divisor & _ALL, a),)
+    return quotient, ("sar", quotient, 31) if width < 0 else 0
 
 
 def _quotient(a: Word, divisor: int, width: int) -> Word:

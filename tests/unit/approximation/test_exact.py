@@ -68,6 +68,7 @@ def test_small_floats_of_the_zoo_are_those_of_ml_dtypes(name, kind, form):
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_rounding_functions_of_the_zoo_are_those_of_ml_dtypes():
     ml_dtypes = pytest.importorskip("ml_dtypes")
+    assert {*sample(ExactFunction("ternary5"), 1 << 10, 4)[0].tolist()} == {*range(256)}  # all there are
     [x] = sample(ExactFunction("f32_bf16"), 1 << 16, 4)
     np.testing.assert_array_equal(
         ExactFunction("f32_bf16")(x)[0] & 0xFFFF, x.view(np.float32).astype(ml_dtypes.bfloat16).view(np.uint16)

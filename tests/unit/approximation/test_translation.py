@@ -105,6 +105,11 @@ FUNCTIONS |= {
     "a table of two axes": lambda a, b: ROWS[a & 3, b >> 30] + ROWS[2, a >> 31],
     "a table of floats": lambda a, b: (SMALL[a & 3] * np.float32(2)).view(np.uint32) ^ b,
 }
+FUNCTIONS |= {
+    "quotients with a sign": lambda a, b: (a.view(np.int32) // 7 + b.view(np.int8)[::4] // np.int8(3)).view(np.uint32),
+    "a remainder with a sign": lambda a, b: (a.view(np.int32) % 10 * (b.view(np.int32) % 8)).view(np.uint32),
+    "toward 0, in 64 bits": lambda a, b: (np.abs(a.view(np.int32).astype(np.int64)) // 7).astype(np.uint32) ^ b,
+}
 FUNCTIONS |= {f"lanes: {name}": call for name, (call, _) in LANES.items()} | {"many shared": many_shared}
 
 
@@ -138,10 +143,15 @@ def rounded(x):
     return np.clip(np.rint(x), 0, 7).astype(np.uint8) + np.clip(np.round(x), -9, -2).astype(np.int32)
 
 
+def unorm(x):
+    return np.rint(x * np.float32(1023)).astype(np.uint32) << 10
+
+
 rounded.types, rounded.precondition = ("f32",), "no_nan(x)"
+unorm.types, unorm.precondition = ("f32",), "x <= 0x3f800000"
 
 
-@pytest.mark.parametrize("function", [rounded], indirect=True)
+@pytest.mark.parametrize("function", [rounded, unorm], indirect=True)
 def test_limited_floats_are_rounded_by_a_sum(function):
     nodes, points = translated(function), sample(function, 1 << 12, 7)
     assert "s32_of_f32" not in {node[0] for node in parts_of(nodes)}
