@@ -9,8 +9,18 @@ from typing import Any
 from evo.approximation.bits import ExactFunction
 from evo.language.program import Limits
 
-_NUM_ENTRIES = Limits().store_size
+_NUM_ENTRIES, _MOST_WORDS = Limits().store_size, 800
 Node = tuple[Any, ...]  # an instruction and operands, nodes or constants; ("%", k): an input; an output may be a constant, too
+
+
+class Shared(tuple[Any, ...]):
+    """A node whose hash is computed once: as a tree, a graph may have more nodes than can be hashed."""
+
+    def __hash__(self) -> int:
+        known: dict[str, int] = vars(self)
+        if "hash" not in known:
+            known["hash"] = super().__hash__()
+        return known["hash"]
 
 
 def parts_of(outputs: Sequence[Node | int]) -> list[Node]:
@@ -29,7 +39,12 @@ def parts_of(outputs: Sequence[Node | int]) -> list[Node]:
 
 
 def program_text(outputs: Sequence[Node | int], function: ExactFunction) -> str:
-    """A program's words: nodes with several uses are stored until the last of these, as far as there are entries."""
+    """A program's words: nodes with several uses are stored until the last of these, as far as there are entries.
+
+    Raises:
+        OverflowError: these are too few for it to have _MOST_WORDS at most.
+    """
+    num_words = 0
     uses: dict[Node, int] = {}
 
     def count(node: Node | int) -> None:
@@ -44,6 +59,9 @@ def program_text(outputs: Sequence[Node | int], function: ExactFunction) -> str:
     free = [*range(_NUM_ENTRIES)]
 
     def tokens(node: Any) -> list[str]:
+        nonlocal num_words
+        if (num_words := num_words + 1) > _MOST_WORDS:
+            raise OverflowError("a program is too long")
         if not isinstance(node, tuple):
             return [f"0x{node:08x}:b32"]
         if node[0] == "%":

@@ -26,6 +26,13 @@ _OPTIONS = (
     "--device-as-default-execution-space",
     "--fmad=false",  # fusion depends on the compiler
 )
+_INTEGERS = {8: "char", 16: "short", 32: "int", 64: "long long"}
+_TYPES = "".join(
+    f"typedef {sign} {name} {prefix}int{width}_t;\n"
+    for width, name in _INTEGERS.items()
+    for sign, prefix in (("signed", ""), ("unsigned", "u"))
+).encode()
+_HEADERS = dict.fromkeys(("stdint.h", "cstdint"), b"#pragma once\n" + _TYPES)  # NVRTC has none
 _HEAD = re.compile(r"\.(?P<kind>func|entry)\s*(?:\((?P<result>[^)]*)\))?\s*(?P<name>[\w$]+)\s*(?:\((?P<given>[^)]*)\))?[^;{}]*\{")
 _PARAMETER = re.compile(r"\.param\s+(?:\.align\s+\d+\s+)?\.[bsuf](\d+)\s+([\w$]+)(?:\[(\d+)\])?")
 _MEMORY = re.compile(r"(?:@\S+ )?(?:st|ld)\.(?!param)")
@@ -76,7 +83,7 @@ class PtxFunction:
             raise PtxError(error.strerror) from error
         source = content.decode(errors="replace") if path.suffix == ".cu" else ""
         try:
-            ptx = nvrtc.compile(content, path.name, {}, (*_OPTIONS, *_include_paths())) if source else content
+            ptx = nvrtc.compile(content, path.name, _HEADERS, (*_OPTIONS, *_include_paths())) if source else content
         except (nvrtc.CompileError, nvrtc.NvrtcMissing, ValueError) as error:
             lines = str(error).splitlines()
             raise PtxError(next((line for line in lines if " error" in line), lines[0])) from error

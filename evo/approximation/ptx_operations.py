@@ -5,7 +5,7 @@ statements.
 """
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, reduce
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,11 @@ def limited(values: Values, dtype: Any) -> Values:
 
 def _saturated(a: Values, b: Values) -> Values:
     return limited(a.view(np.int32).astype(np.int64) + b.view(np.int32), np.int32).view(np.uint32)
+
+
+def _byte_distances(a: Values, b: Values, _: Values) -> Values:
+    bytes_of = [(a >> np.uint32(k) & 255, b >> np.uint32(k) & 255, np.uint32(k)) for k in (0, 8, 16, 24)]
+    return reduce(np.bitwise_or, ((np.maximum(x, y) - np.minimum(x, y)) << k for x, y, k in bytes_of))
 
 
 def _position_from_above(a: Values) -> Values:
@@ -88,6 +93,7 @@ WORDS: dict[str, Callable[..., Values]] = {
     "clz.b32": lambda a: np.uint32(31) - instruction("bfind", a),
     "bfind.shiftamt.u32": _position_from_above,
     "add.sat.s32": _saturated,
+    "vabsdiff4.u32.u32.u32": _byte_distances,
     "cvt.rn.f16.f32": lambda a: instruction("f16x2_of_f32", np.uint32(0), a),
     "cvt.rn.bf16.f32": lambda a: instruction("bf16x2_of_f32", np.uint32(0), a),
     "cvt.f32.bf16": lambda a: a << np.uint32(16),

@@ -15,7 +15,7 @@ from evo.approximation.nodes import parts_of
 from evo.approximation.solvers import ALL, Goal
 
 _MOST_ROWS, _MOST_OF_SOLVER = 60, 8
-_MOST_PARTS = 100  # of a program: with more, each step takes seconds
+_MOST_PARTS, _MANY_PARTS = 100, 30  # of a program: with more, each step takes seconds
 _WITH_ADDEND = {"mul": "mad", "mulhi": "madhi", "mad": "mad", "madhi": "madhi", "dp4a_u": "dp4a_u", "dp4a_s": "dp4a_s"}
 
 
@@ -23,29 +23,40 @@ def shortened_nodes(known: Any, outputs: tuple[Any, ...]) -> tuple[Any, ...]:
     """The outputs by nodes that cost less, as long as there are any."""
     if len(parts_of(outputs)) > _MOST_PARTS:
         return outputs
-    while (better := _step(known, outputs)) is not None:
+    tried: set[bytes] = set()
+    while (better := _step(known, outputs, tried)) is not None:
         outputs = better
     return outputs
 
 
-def _step(known: Any, outputs: tuple[Any, ...]) -> tuple[Any, ...] | None:
+def _step(known: Any, outputs: tuple[Any, ...], tried: set[bytes]) -> tuple[Any, ...] | None:
+    """The best step; of many nodes, the best of the first one that has any. tried: words of those that had none."""
     cost = known.cost(outputs)
     parts = sorted(parts_of(outputs), key=lambda node: -known.cost([node]))
     best, least = None, cost
     for node in parts:
-        if known.cost([node]) <= 2:
+        if known.cost([node]) <= 2 or known.values(node).tobytes() in tried:
             continue
+        if len(parts) > _MANY_PARTS and best:
+            break
         for candidate in _equal(known, node, [part for part in parts if node not in known.parts(part)]):
-            replaced = tuple(_replaced(output, node, candidate) for output in outputs)
+            done = {node: candidate}
+            replaced = tuple(_replaced(known, output, done) for output in outputs)
             if (less := known.cost(replaced)) < least and not (known.values(candidate) ^ known.values(node)).any():
                 best, least = replaced, less
+        if len(parts) > _MANY_PARTS and not best:
+            tried.add(known.values(node).tobytes())
     return best
 
 
-def _replaced(where: Any, node: Any, new: Any) -> Any:
+def _replaced(known: Any, where: Any, done: dict[Any, Any]) -> Any:
     if not isinstance(where, tuple):
         return where
-    return new if where == node else tuple(_replaced(operand, node, new) for operand in where)
+    if where not in done:
+        operands = tuple(_replaced(known, operand, done) for operand in where)
+        is_same = all(a is b for a, b in zip(where, operands, strict=True))
+        done[where] = where if is_same else known.shared(operands)
+    return done[where]
 
 
 def _equal(known: Any, node: Any, candidates: Sequence[Any]) -> Iterator[Any]:

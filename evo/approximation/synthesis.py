@@ -19,9 +19,10 @@ from evo.approximation import solvers
 from evo.approximation.bits import ExactFunction
 from evo.approximation.exact import exact_language, wrong_bits
 from evo.approximation.forward import SHIFTS, expand
+from evo.approximation.graph import Term, evaluate
 from evo.approximation.lookups import looked_up
 from evo.approximation.networks import permutations
-from evo.approximation.nodes import Node, parts_of, program_text
+from evo.approximation.nodes import Node, Shared, parts_of, program_text
 from evo.approximation.numbers import integer_goals, number_goals
 from evo.approximation.samples import sample
 from evo.approximation.shorter import shortened_nodes
@@ -54,7 +55,7 @@ class Synthesis:
     """Values at the points of a sample."""
 
     def __init__(self, function: ExactFunction, target: str, points: Sequence[Words]):
-        self.function, self._points, self.num_inputs = function, list(points), len(points)
+        self.function, self.points, self.num_inputs = function, list(points), len(points)
         instruction_set = shipped_instruction_set(INSTRUCTION_SET)
         costs = slots_of(instruction_set, target)
         self.slots = {
@@ -64,6 +65,7 @@ class Synthesis:
         }
         self._values: dict[Node, Words] = {("%", k): words for k, words in enumerate(points)}
         self._parts: dict[Node, frozenset[Node]] = {}
+        self._shared: dict[Node, Node] = {}
         self.rows: list[Node] = []
         self.fields: list[Node] = []  # by the arithmetic of fields
         self._known: set[bytes] = set()
@@ -76,13 +78,13 @@ class Synthesis:
     def values(self, node: Node | int) -> Words:
         """A node's words at the points."""
         if not isinstance(node, tuple):
-            return np.full(len(self._points[0]), node, np.uint32)
+            return np.full(len(self.points[0]), node, np.uint32)
         words = self._values.get(node)
         if words is None:
             operands = [self.values(operand) if isinstance(operand, tuple) else np.uint32(operand) for operand in node[1:]]
             words = apply(str(node[0]), *operands)
             if np.size(words) == 1:
-                words = np.full(len(self._points[0]), words, np.uint32)
+                words = np.full(len(self.points[0]), words, np.uint32)
             self._values[node] = words
         return words
 
@@ -93,6 +95,10 @@ class Synthesis:
         if node not in self._parts:
             self._parts[node] = frozenset([node]).union(*map(self.parts, node[1:]))
         return self._parts[node]
+
+    def shared(self, node: Node) -> Node:
+        """A node that is the same object whenever it is equal, as its operands are: to compare two of them takes no time."""
+        return self._shared.setdefault(node, Shared(node))
 
     def runs(self, node: Node | int) -> bool:
         """Return whether the target has all instructions of a node."""
@@ -292,6 +298,16 @@ def _together(known: Synthesis, solutions: Sequence[Sequence[Node | int]]) -> li
     return chosen
 
 
+def _solved(known: Synthesis, term: Term) -> Node | None:
+    """The cheapest node of a term of a function, if there is one."""
+    with np.errstate(all="ignore"):
+        [values] = evaluate([term], known.function.arguments(known.points))
+    if values.dtype.itemsize > 4 or values.shape != known.points[0].shape:
+        return None
+    words = (values.view(f"u{values.dtype.itemsize}") if values.dtype.kind == "f" else values).astype(np.uint32)
+    return next((node for node in known.solve(Goal(words, np.full_like(words, solvers.ALL))) if isinstance(node, tuple)), None)
+
+
 def synthesized(function: ExactFunction, target: str, seed: int, counterexamples: Sequence[Any] = ()) -> list[str]:
     """Programs that are right at counterexamples and NUM_CHECKED points, the cheapest first. If not all outputs are solved, they
     give the others.
@@ -303,8 +319,8 @@ def synthesized(function: ExactFunction, target: str, seed: int, counterexamples
     more = [*counterexamples]
     best: dict[str, float] = {}
     for number in range(NUM_ROUNDS):
-        translation = translated(function, more)
         points = sample(function, NUM_POINTS, seed, more)
+        translation = translated(function, more)
         synthesis = Synthesis(function, target, points)
         goals = [Goal(values, np.full_like(values, care)) for values, care in zip(function(*points), function.care, strict=True)]
         for node in looked_up(synthesis, goals):
@@ -314,6 +330,8 @@ def synthesized(function: ExactFunction, target: str, seed: int, counterexamples
         for node in sorted(parts, key=lambda node: synthesis.cost([node]))[:MOST_TRANSLATED]:
             synthesis.add(node)
         solutions = [[*synthesis.solve(goal)] for goal in goals]
+        if not translation and not all(solutions):
+            translation = translated(function, more, partial(_solved, synthesis))
         are_right = [
             synthesis.runs(a) and not ((synthesis.values(a) ^ b.values) & b.care).any()
             for a, b in zip(translation, goals, strict=False)
@@ -330,7 +348,10 @@ def synthesized(function: ExactFunction, target: str, seed: int, counterexamples
         wrong, wrong_cost, num_shortened = None, 0.0, 0
         while waiting:
             outputs = waiting.pop(0)
-            text = program_text(outputs, function)
+            try:
+                text = program_text(outputs, function)
+            except OverflowError:
+                continue
             words = parse_program(language, text, "synthesis")
             results = machine.store(words[None], [*checked, *[None] * len(function.outputs)])[0].view(np.uint32)
             bad = wrong_bits(function, results, expected)[is_solved].any(axis=0)

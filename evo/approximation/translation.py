@@ -4,27 +4,29 @@ Each value is a word, signs extended and other high bits zero, or two words if i
 are compared with the function later: an operation without an instruction of its own has one that is near.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial, reduce
+from operator import or_
 from typing import Any
 
 import numpy as np
 
 from evo.approximation.bits import ExactFunction
-from evo.approximation.dependence import of_terms
+from evo.approximation.dependence import Bits, of_terms
 from evo.approximation.exact_sweep import traced
 from evo.approximation.graph import Term, evaluate, ordered
 from evo.approximation.lanes import Lanes
-from evo.approximation.nodes import Node
+from evo.approximation.nodes import Node, Shared, program_text
 from evo.approximation.samples import sample
 from evo.approximation.traced import UntraceableError
 
 Word = Node | int
 Words = tuple[Word, ...]  # the lower first
 _ALL, _SIGN = 0xFFFFFFFF, 0x80000000
-_MOST_ENTRIES = 32  # of a table
+_MANY_ENTRIES, _MOST_ENTRIES, _MOST_WORDS = 16, 4096, 64  # of a table
+_MOST_BITS = 10  # on which a value depends that is looked up in place of its operations
 _NUM_SAMPLED = 4096  # inputs that show how large a dividend may be
-_MOST_TERMS, _MOST_SIZE, _MOST_DEPTH = 2000, 6000, 200  # of a graph; of a node as a tree
+_MOST_TERMS, _MOST_DEPTH = 2000, 200  # of a graph; of a node
 _ROUNDING, _MOST_DIGITS = 0x4B400000, 21  # 1.5 * 2^23, to which a number is added; bits that the number may have
 _DIVISIONS = ("floor_divide", "remainder")
 _FLOATS = {"add": "addf", "subtract": "subf", "multiply": "mulf", "minimum": "minf", "maximum": "maxf"}
@@ -35,9 +37,14 @@ class _UntranslatableError(Exception):
     pass
 
 
-def translated(function: ExactFunction, more: Sequence[Any] = ()) -> list[Node | int]:
-    """A node of each output; empty: the function is not a graph of operations that are known here. more: inputs at which
-    programs were wrong.
+def translated(
+    function: ExactFunction, more: Sequence[Any] = (), solve: Callable[[Term], Node | None] = lambda _: None
+) -> list[Node | int]:
+    """A node of each output; empty: the function is not a graph of operations that are known here.
+
+    Args:
+        more: inputs at which programs were wrong.
+        solve: gives a node of a term whose operation is not known here, or of a large table.
     """
     try:
         outputs = traced(function)[0]
@@ -46,20 +53,44 @@ def translated(function: ExactFunction, more: Sequence[Any] = ()) -> list[Node |
             return []
         widths = _widths([term.operands[0] for term in terms if term.op in ("cast", *_DIVISIONS)], function, more)
         known: dict[Term, Words] = {}
-        bits = of_terms(terms, function.widths)
-        lanes = Lanes(dict(zip(terms, bits, strict=True)), lambda term: known[term][0])
-        sizes: dict[int, tuple[int, int]] = {}
+        bits = dict(zip(terms, of_terms(terms, function.widths), strict=True))
+        lanes = Lanes(bits, lambda term: known[term][0])
+        depths: dict[Word, int] = {}
         for term in terms:
-            word = lanes.joined(term)
-            known[term] = _of_term(term, [known[operand] for operand in term.operands], widths) if word is None else (word,)
-        nodes = [known[term][0] for term in outputs]
-        for node in nodes:
-            size, depth = _size(node, sizes)
-            if size > _MOST_SIZE or depth > _MOST_DEPTH:
+            operands, word = [known[operand] for operand in term.operands], None
+            if all(operands):  # each has words
+                is_large = term.op == "take" and len(term.value) >= _MANY_ENTRIES
+                word = (solve(term) if is_large else None) or lanes.joined(term)
+            try:
+                words = (word,) if word is not None else _of_term(term, operands, widths) if all(operands) else ()
+            except _UntranslatableError:
+                words = ()
+            words = words or _of_few_bits(term, bits[term], function)
+            known[term] = tuple(Shared(word) if isinstance(word, tuple) else word for word in words)
+            if max((_depth(word, depths) for word in known[term]), default=0) > _MOST_DEPTH:
                 return []
+        nodes = [known[term][0] for term in outputs]
+        program_text(nodes, function)
         return nodes
-    except (UntraceableError, _UntranslatableError):
+    except (UntraceableError, IndexError, OverflowError):  # an output of no words
         return []
+
+
+def _of_few_bits(term: Term, bits: Bits, function: ExactFunction) -> Words:
+    """A value that depends on few bits of an input next to each other, by its table; none: it does not, or the table is large."""
+    mask = reduce(or_, (bit for bit in bits if bit > 0), 0)
+    first = (mask & -mask).bit_length() - 1
+    count = mask.bit_length() - first
+    if not mask or count > _MOST_BITS or first % 32 + count > 32:
+        return ()
+    words = [np.zeros(1 << count, np.uint32) for _ in function.inputs]
+    words[first // 32] = np.arange(1 << count, dtype=np.uint32) << np.uint32(first % 32)
+    try:
+        with np.errstate(all="ignore"):
+            [table] = evaluate([term], function.arguments(words))
+        return _looked_up(table, _and(("shr", ("%", first // 32), first % 32), (1 << count) - 1))
+    except (_UntranslatableError, IndexError):  # beyond the ends of a table
+        return ()
 
 
 def _widths(terms: list[Term], function: ExactFunction, more: Sequence[Any]) -> dict[Term, int]:
@@ -75,14 +106,12 @@ def _widths(terms: list[Term], function: ExactFunction, more: Sequence[Any]) -> 
     }
 
 
-def _size(word: Word, known: dict[int, tuple[int, int]]) -> tuple[int, int]:
-    """Count of nodes of a tree, and its depth. known: of nodes that live on, by `id`."""
+def _depth(word: Word, known: dict[Word, int]) -> int:
     if not isinstance(word, tuple):
-        return 1, 1
-    if id(word) not in known:
-        counts, depths = zip(*(_size(operand, known) for operand in word[1:]), strict=True)
-        known[id(word)] = 1 + sum(counts), 1 + max(depths)
-    return known[id(word)]
+        return 0
+    if word not in known:
+        known[word] = 1 + max(_depth(operand, known) for operand in word[1:])
+    return known[word]
 
 
 def _and(a: Word, b: Word) -> Word:
@@ -198,16 +227,21 @@ def _looked_up(table: Any, index: Word) -> Words:
     entries = [int(entry) & _ALL for entry in table.astype(np.int64)]
     if len(entries) > 1 and entries == [k * entries[1] for k in range(len(entries))]:  # as for the first axis of several
         return (index if entries[1] == 1 else ("mul", index, entries[1]),)
-    width = max(entries).bit_length()
-    if 0 < width * len(entries) <= 32:  # in one word
-        word = sum(entry << width * k for k, entry in enumerate(entries))
-        return (_and(("shr", word, index if width == 1 else ("mul", index, width)), (1 << width) - 1),)
-    words: list[Word] = [*entries]
+    step, width = 0, max(1, max(entries).bit_length())
+    while width << step + 1 <= 32 and 1 << step < len(entries):  # 2^step entries in a word
+        step += 1
+    words: list[Word] = [
+        sum(entry << width * k for k, entry in enumerate(entries[i : i + (1 << step)])) for i in range(0, len(entries), 1 << step)
+    ]
     words += [0] * ((1 << (len(words) - 1).bit_length()) - len(words))
-    for k in range(len(words).bit_length() - 1):
+    if len(words) > _MOST_WORDS:
+        raise _UntranslatableError
+    for k in range(step, step + len(words).bit_length() - 1):
         mask = ("sub", 0, _and(("shr", index, k) if k else index, 1))
         words = [x if x == y else _choose(mask, y, x) for x, y in zip(words[::2], words[1::2], strict=True)]
-    return (words[0],)
+    if not step:
+        return (words[0],)
+    return (_and(("shr", words[0], ("mul", _and(index, (1 << step) - 1), width)), (1 << width) - 1),)
 
 
 def _of_floats(op: str, a: Word, b: Word, kind: np.dtype[Any]) -> Word:

@@ -341,9 +341,20 @@ def test_an_output_that_is_not_always_written_is_never_proven(tmp_path):
         certified_exact(language, words, function, target="sm_90")
 
 
+def test_distances_of_bytes_are_known(tmp_path):
+    path = tmp_path / "distances.cu"
+    path.write_text("unsigned f(unsigned a, unsigned b) { return __vabsdiffu4(a, b); }\n")
+    words = np.random.default_rng(5).integers(0, 1 << 32, (2, 256), dtype=np.uint32)
+    distances = np.abs(np.subtract(*words.view(np.uint8).astype(int))).astype(np.uint8).view(np.uint32)
+    np.testing.assert_array_equal(ExactFunction(str(path))(*words)[0], distances)
+
+
 def test_parameters_are_named_and_typed_as_in_the_source(tmp_path):
     path = tmp_path / "functions.cu"
-    path.write_text("#include <cuda_fp16.h>\nhalf2 f(half2 x, float scale, const unsigned* q) { return __hmul2(x, x); }\n")
+    path.write_text(
+        "#include <cuda_fp16.h>\n#include <stdint.h>\n#include <cstdint>\n"
+        "half2 f(half2 x, float scale, const uint32_t* q) { static_assert(sizeof(int64_t) == 8); return __hmul2(x, x); }\n"
+    )
     function = ExactFunction(f"{path}:f")
     assert (function.inputs, function.types) == (("x", "scale"), ("f16x2", "f32"))
     path.write_text("void f(uint2 q, const unsigned* table, unsigned* y) { *y = q.x + table[1]; }\n")
