@@ -20,6 +20,7 @@ from evo.approximation import zoo
 from evo.approximation.functions import is_code, shortened
 from evo.approximation.ptx_function import PtxFunction, is_file, path_and_name
 from evo.approximation.ptx_run import PtxError
+from evo.approximation.trace import is_as_at_first
 from evo.errors import UserError, did_you_mean
 
 Words = NDArray[np.uint32]
@@ -273,7 +274,9 @@ class ExactFunction:
             return PtxFunction(self.text)
         if is_code(self.text):
             module, _, name = self.text.partition(":")
-            return getattr(import_module(module), name)  # type: ignore[no-any-return]
+            function = getattr(import_module(module), name)
+            is_as_at_first(function)  # before it is called
+            return function  # type: ignore[no-any-return]
         if self.text not in zoo.NAMES:
             raise ValueError("unknown")
         return getattr(zoo, self.text)  # type: ignore[no-any-return]

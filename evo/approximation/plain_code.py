@@ -13,7 +13,7 @@ import itertools
 import math
 import operator
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from enum import Enum, EnumType, IntEnum
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from evo.approximation import zoo
 from evo.approximation.ptx_function import PtxFunction
-from evo.approximation.trace import CACHED, NUMBERS, is_own
+from evo.approximation.trace import CACHED, NUMBERS, codes_of, is_own
 from evo.approximation.traced import FUNCTIONS, UntraceableError
 from evo.approximation.traced_numpy import KINDS, TracedNumPy
 
@@ -77,8 +77,9 @@ _TRUSTED |= {id(_STANDARD[name]) for name in _BUILTINS} | {id(module) for module
 _ORIGINAL = {(module, name): getattr(module, name, None) for module in _OTHERS for name in _NAMES}
 _NUMBERS = {*NUMBERS, type(Ellipsis), range}
 _BASES: tuple[Any, ...] = (Enum, IntEnum)
-_ENUMS = {base: {*vars(base("Of", "ONE")), "__firstlineno__", "__static_attributes__"} for base in _BASES}
+_ENUMS: dict[Any, Any] = {base: base("Of", "ONE") for base in _BASES}
 _NOT_OF_ERRORS = ("JUMP", "STORE", "RETURN", "YIELD", "SEND", "FOR_ITER", "SWAP", "COPY", "POP", "RAISE")
+_DESCRIBING = {"type", "len", "str", "repr", "hex", "bin"}
 _ERRORS = {name for name in _BUILTINS if name.endswith("Error")}
 
 
@@ -122,12 +123,10 @@ class _Reader:
         elif type(value) is slice:
             for item in (value.start, value.stop, value.step):
                 self.read(item, name)
-        elif type(value) in (tuple, list, frozenset):
+        elif type(value) in (tuple, list) or (type(value) is frozenset and _is_ordered(value)):
             for item in value:
                 self.read(item, name)
-        elif type(value) is set and all(type(item) in _NUMBERS - {str} for item in value):  # whose order is not one of memory
-            self.numbers += value
-        elif type(value) is EnumType and {*vars(value)} <= {*value.__members__, *_ENUMS.get(value.__mro__[1], ())}:
+        elif type(value) is EnumType and _is_plain(value):
             for key, member in dict[str, Any](value.__members__).items():
                 self.read(member.value if type(member.value) in _NUMBERS else type(member.value), f"{name}.{key}")
         elif type(type(value)) is EnumType:
@@ -159,7 +158,7 @@ class _Reader:
             except ValueError as error:  # it is empty
                 raise UntraceableError(f"{name} has no value") from error
             self._read_name(value, name)
-        for code in _codes(function.__code__):
+        for code in codes_of(function.__code__):
             self._read_code(code, function.__globals__, cells)
 
     def _read_name(self, value: Any, name: str) -> None:
@@ -171,18 +170,25 @@ class _Reader:
         where, instructions = f"line {code.co_firstlineno} of {code.co_filename}", [*dis.get_instructions(code)]
         space: Any = None  # a module or an Enum whose name comes next
         before: Any = None  # the instruction before; of one that loads a member of an Enum, the Enum
-        of_errors = {k for start in range(len(instructions)) for k in _raised(instructions, start)}
+        of_errors = {k for start in range(len(instructions)) for k in _raised(instructions, start, names)}
         for k, one in enumerate(instructions):
             if k in of_errors:
+                value = names.get(one.argval) if one.opname == "LOAD_GLOBAL" else None
+                if type(value) is not ModuleType or id(value) not in _TRUSTED:
+                    self._read_name(value, one.argval)
                 continue
             if space is not None and one.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+                if type(space) is EnumType and one.argval not in space.__members__:
+                    raise UntraceableError(f"it uses .{one.argval} of an Enum ({where})")
                 self._read_name(getattr(space, one.argval, None), f"{space.__name__}.{one.argval}")
                 before, space = space if type(space) is EnumType else one, None
                 continue
             if type(space) is ModuleType:
                 raise UntraceableError(f"it hands {space.__name__} on ({where})")
             space = None
-            if one.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+            if (held := _held(one, instructions[k + 1 : k + 2], names)) is not None:
+                self.numbers += [item for item in held if type(item) in _NUMBERS]
+            elif one.opname in ("LOAD_ATTR", "LOAD_METHOD"):
                 if one.argval not in _NAMES:
                     raise UntraceableError(f"it uses .{one.argval} ({where})")
             elif one.opname == "LOAD_GLOBAL":
@@ -193,6 +199,8 @@ class _Reader:
                     self._read_name(value, one.argval)
             elif one.opname in ("LOAD_CONST", "KW_NAMES", "RETURN_CONST", "LOAD_SMALL_INT"):
                 constant = code.co_consts[one.arg] if one.opname == "KW_NAMES" and one.arg is not None else one.argval
+                if type(constant) is tuple and "subok" in constant:  # tables are of a class of their own
+                    raise UntraceableError(f"it uses subok ({where})")
                 if type(constant) is not CodeType:
                     self.read(constant, "a constant")
             elif not _is_known(one, before, instructions[k + 1 : k + 2], cells, names):
@@ -200,24 +208,54 @@ class _Reader:
             before = one
 
 
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _codes(constant)
+def _is_ordered(numbers: Any) -> bool:
+    """Tell if the order of a set is the same in each process."""
+    return all(type(item) in NUMBERS - {str, type(None)} for item in numbers)
 
 
-def _raised(instructions: Sequence[dis.Instruction], start: int) -> range:
-    """Instructions after one that loads a class of errors, if these make its argument, and an error of it is raised then."""
-    is_error = instructions[start].opname == "LOAD_GLOBAL" and instructions[start].argval in _ERRORS
-    if not is_error and instructions[start].opname not in ("LOAD_ASSERTION_ERROR", "LOAD_COMMON_CONSTANT"):
+def _is_plain(enum: Any) -> bool:
+    """Tell if an Enum has nothing but members, and these nothing of their own."""
+    usual = _ENUMS.get(enum.__mro__[1])
+    if usual is None or not {*vars(enum)} <= {*enum.__members__, *vars(usual), "__firstlineno__", "__static_attributes__"}:
+        return False
+    methods = (name for name, value in vars(usual).items() if callable(value) and name not in usual.__members__)
+    members = enum.__members__.values()
+    return all(vars(enum).get(name) is vars(usual)[name] for name in methods) and all(
+        vars(m).keys() == vars(usual.ONE).keys() for m in members
+    )
+
+
+def _held(one: dis.Instruction, after: Sequence[dis.Instruction], names: dict[str, Any]) -> Any:
+    """Return numbers and texts of a set that is only asked what is in it, or only gone through if its order is its own."""
+    value: Any = names.get(one.argval) if one.opname == "LOAD_GLOBAL" else one.argval if one.opname == "LOAD_CONST" else None
+    if type(value) not in (set, frozenset) or not after or after[0].is_jump_target:
+        return None
+    if after[0].opname == "CONTAINS_OP" and all(type(item) in NUMBERS for item in value):
+        return value
+    return value if after[0].opname == "GET_ITER" and _is_ordered(value) else None
+
+
+def _raised(instructions: Sequence[dis.Instruction], start: int, names: dict[str, Any]) -> range:
+    """Instructions after one that loads a class of errors, if these make its argument, and an error of it is raised then.
+
+    They call nothing but builtin functions that describe a value: an end of iteration would be caught by `map`.
+    """
+    first = instructions[start]
+    is_error = first.opname == "LOAD_GLOBAL" and first.argval in _ERRORS and first.argval not in names
+    if not is_error and first.opname not in ("LOAD_ASSERTION_ERROR", "LOAD_COMMON_CONSTANT"):
         return range(0)
-    held = depth = dis.stack_effect(instructions[start].opcode, instructions[start].arg, jump=False)
+    held = depth = dis.stack_effect(first.opcode, first.arg, jump=False)
+    called = list[int]()  # where the stack ended before functions that may be called
     for k in range(start + 1, len(instructions) - 1):
         one, after = instructions[k : k + 2]
+        if one.opname == "LOAD_GLOBAL" and one.argval in _DESCRIBING and one.argval not in names:
+            called.append(depth)
         depth += dis.stack_effect(one.opcode, one.arg, jump=False)
-        if one.opname.startswith("CALL") and depth == 1 and (after.opname, after.arg) == ("RAISE_VARARGS", 1):
-            return range(start + 1, k + 1)
+        if one.opname.startswith("CALL"):
+            if depth == 1 and (after.opname, after.arg) == ("RAISE_VARARGS", 1):
+                return range(start + 1, k + 1)
+            if depth - 1 not in called:
+                return range(0)
         is_call = one.opname in ("PRECALL", "EXTENDED_ARG", "PUSH_NULL", "KW_NAMES")
         if any(part in one.opname for part in _NOT_OF_ERRORS) or (depth <= held and not is_call) or one.is_jump_target:
             return range(0)

@@ -8,7 +8,7 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from threading import RLock
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ CACHED: Any = type(functools.cache(len))
 NUMBERS = {bool, int, float, str, type(None), *(getattr(np, name) for name in KINDS)}
 _HOLDERS = (FunctionType, ModuleType, tuple, list, dict, frozenset)  # of functions, or of names that they read
 _LOCK = RLock()  # of modules that are changed for a time
+_FIRST: dict[int, tuple[Any, Any, dict[str, Any]]] = {}  # namespaces, and what they held before any function of theirs ran
 
 
 def _namespaces(function: Any) -> list[Any]:
@@ -54,21 +55,72 @@ def _namespaces(function: Any) -> list[Any]:
     return [*spaces.values()]
 
 
+def codes_of(code: CodeType) -> Iterator[CodeType]:
+    """Yield code and all code within it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from codes_of(constant)
+
+
+def _read_by(function: Any) -> Iterator[tuple[Any, str, Any]]:
+    """Yield dicts of modules and cells, names in these that a function and all that it may call read, and values."""
+    waiting, seen = [function], set[int]()
+    while waiting:
+        item = waiting.pop()
+        if id(item) in seen:
+            continue
+        seen.add(id(item))
+        if isinstance(item, tuple | list | dict | frozenset):
+            waiting += (*item, *item.values()) if isinstance(item, dict) else item
+        elif isinstance(item, FunctionType) and is_own(item.__globals__, function):
+            names = {name for code in codes_of(item.__code__) for name in code.co_names}
+            slots: list[tuple[Any, str]] = [(cell, "cell_contents") for cell in item.__closure__ or ()]
+            spaces = [item.__globals__]
+            for space in spaces:
+                found = [(name, space[name]) for name in names if name in space]
+                spaces += [vars(value) for _, value in found if isinstance(value, ModuleType) and is_own(vars(value), function)]
+                slots += [(space, name) for name, _ in found]
+            for holder, name in slots:
+                with suppress(ValueError):  # an empty cell
+                    yield holder, name, (value := _at(holder, name))
+                    waiting.append(value)
+
+
+def is_as_at_first(function: Any) -> bool:
+    """Tell if all that a function reads is as it was when this was asked first, which must be before any call of it."""
+    is_same = True
+    for holder, name, value in _read_by(function):
+        spec, known = holder.get("__spec__") if isinstance(holder, dict) else None, _FIRST.get(id(holder))
+        if known is None or known[1] is not spec:  # a module that was loaded again is another one
+            known = _FIRST[id(holder)] = holder, spec, {}
+        is_same &= known[2].setdefault(name, now := _frozen(value)) == now
+    return is_same
+
+
 class _Cached:
     """A function with a cache, while a trace runs: its results are constants, of which arrays are tables."""
 
     def __init__(self, function: Any, tables: dict[int, Any]):
-        self._function, self._tables, self._held = function, tables, list[Any]()
+        self._function, self._tables, self._held, self._calls = function, tables, list[Any](), list[Any]()
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         if not all(type(argument) in NUMBERS for argument in (*args, *options.values())):
             raise UntraceableError("it hands other than numbers to a function with a cache")
+        before = CACHED.cache_info(self._function).misses
         result = self._function(*args, **options)
         if not _is_data(result):
             raise UntraceableError("it caches other than arrays and numbers")
+        if CACHED.cache_info(self._function).misses != before:
+            raise UntraceableError("it does not find what it cached")
         table = as_table(result, self._tables)
         self._held.append((table, _frozen(table)))
+        self._calls.append((args, options, result))
         return table
+
+    def is_as_made(self) -> bool:
+        """Tell if results are as they are made by NumPy itself."""
+        return all(_is_alike(result, self._function.__wrapped__(*args, **options)) for args, options, result in self._calls)
 
     def is_as_before(self) -> bool:
         """Tell if no result was changed, and it forgets none."""
@@ -80,6 +132,14 @@ def _is_data(value: Any) -> bool:
     if type(value) in (list, tuple, dict):
         return all(map(_is_data, (*value, *value.values()) if type(value) is dict else value))
     return type(value) in NUMBERS or (type(value) is np.ndarray and value.dtype.kind in "biuf")
+
+
+def _is_alike(a: Any, b: Any) -> bool:
+    if type(a) in (list, tuple, dict):
+        pairs = zip((*a, *a.values()), (*b, *b.values()), strict=True) if type(a) is dict else zip(a, b, strict=True)
+        return type(a) is type(b) and len(a) == len(b) and all(_is_alike(x, y) for x, y in pairs)
+    x, y = np.asarray(a), np.asarray(b)
+    return type(a) is type(b) and (x.dtype, x.shape, x.tobytes()) == (y.dtype, y.shape, y.tobytes())
 
 
 def is_own(names: dict[str, Any], function: Any) -> bool:
@@ -127,6 +187,8 @@ def _tables_of(function: Any, numpy: TracedNumPy) -> Iterator[None]:
         ]:
             if type(left := _at(holder, key)) is Table:  # put there by the function
                 _put(holder, key, left.view(np.ndarray))
+    if not all(cache.is_as_made() for cache in caches.values()):
+        raise UntraceableError("it changes what it caches")
 
 
 def _frozen(value: Any) -> Any:
@@ -167,7 +229,10 @@ def trace(function: Callable[..., Any], inputs: Sequence[NDArray[Any]]) -> list[
         known_terms.clear()
         try:
             with refusing(), np.errstate(all="ignore"):
+                is_as_at_first(function)
                 expected = function(*inputs)  # first: its caches hold arrays then, not tables
+                if not is_as_at_first(function):
+                    raise UntraceableError("it changes what its module holds")
                 terms = _traced(function, inputs)
             taken = {term for term in known_terms.values() if type(term) is Term and term.op == "take"}
         finally:

@@ -12,7 +12,7 @@ import pytest
 
 from evo.approximation.bits import ExactFunction
 from evo.approximation.exact import exact_language
-from evo.approximation.exact_sweep import PARTS, TESTED, ExactSweep
+from evo.approximation.exact_sweep import PARTS, TESTED, ExactSweep, traced
 from evo.approximation.graph import evaluate
 from evo.approximation.plain_code import words_of_plain_code
 from evo.approximation.trace import trace
@@ -37,6 +37,24 @@ class Field(IntEnum):
 class Way(Enum):
     UP = "up"
     DOWN = "down"
+
+
+class Keeping(Enum):
+    ONE = 1
+
+
+Keeping.ONE.items = [0]
+
+
+class Ending(IntEnum):
+    ONE = 1
+
+    def __format__(self, spec):
+        raise StopIteration
+
+
+TEXTS = frozenset({"low", "high"})
+SEEN, CALLS = [], []
 
 
 def of_a_helper(x, shift=4, *, mask=0xF):
@@ -155,6 +173,52 @@ def in_a_set(x):
     return x if {x.dtype, np.uint32} else x + 1
 
 
+def appends_to_an_enum(x):
+    Way._member_names_.append("UP")
+    return x + np.uint32(len(Way._member_names_) > 99)
+
+
+def appends_to_a_member(x):
+    Keeping.ONE.items.append(1)
+    return x + np.uint32(len(Keeping.ONE.items) > 99)
+
+
+def ends(x):
+    SEEN.append(type(x))
+    raise StopIteration
+
+
+def calls_in_an_error(x):
+    def first(y):
+        raise ValueError(ends(y))
+
+    return x + np.uint32(len(list(map(first, [x]))))
+
+
+def ends_in_an_error(x):
+    def first(y):
+        raise ValueError(f"{Ending.ONE}")
+
+    return x + np.uint32(len(list(map(first, [x]))))
+
+
+def of_the_order_of_texts(x):
+    for k, text in enumerate(TEXTS):
+        x = x + np.uint32(k if text == "low" else 0)
+    return x
+
+
+def adds_to_a_set(x):
+    WIDTHS.add(len(WIDTHS) + 1000)
+    return x + np.uint32(1)
+
+
+def keeps_its_first_word(x):
+    if not CALLS:
+        CALLS.append(x[0] & 1)
+    return x ^ CALLS[0]
+
+
 def changes_its_closure():
     count = 0
 
@@ -246,6 +310,13 @@ ORDER = {np.add, np.multiply}
         by_import,
         by_attribute,
         in_a_set,
+        appends_to_an_enum,
+        appends_to_a_member,
+        calls_in_an_error,
+        ends_in_an_error,
+        of_the_order_of_texts,
+        adds_to_a_set,
+        lambda x: x + TABLE.astype(np.uint32, copy=False, subok=False)[3],
         changes_its_closure(),
         lambda x: x if type(x) == np.ndarray else x + 1,  # noqa: E721 - refused for it
         lambda x: x if isinstance(x, np.ndarray) else x + 1,
@@ -330,11 +401,6 @@ def counts_elsewhere(x):
     return x + np.uint32(COUNTERS[0]())
 
 
-def adds_to_a_set(x):
-    WIDTHS.add(len(WIDTHS) + 1000)
-    return x + np.uint32(1)
-
-
 @cache
 def kept():
     return [0]
@@ -360,7 +426,6 @@ COUNTERS = (COUNTS.count,)
         counts_in_a_cache,
         counts_twice,
         counts_elsewhere,
-        adds_to_a_set,
         lambda x: x + forgotten()[0],
     ],
 )
@@ -370,6 +435,44 @@ def test_code_that_changes_its_module_has_no_graph(function, monkeypatch):
     words_of_plain_code(function)
     with pytest.raises(UntraceableError, match="changes what its module holds"):
         trace(function, [np.arange(8, dtype=np.uint32)])
+
+
+@cache
+def empty():
+    return np.zeros(4, np.uint32)
+
+
+def fills_what_it_caches(x):
+    table = empty()
+    if not table.any():
+        table[:] = x[0] | 1
+    return x + table[x & 3]
+
+
+NAN = np.array([np.nan])
+
+
+@cache
+def made_anew(_):
+    CALLS.append(0)
+    return 1
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [
+        ("keeps_its_first_word", "changes what its module holds"),
+        ("fills_what_it_caches", "changes what it caches"),
+        ("by_nan", "does not find what it cached"),
+    ],
+)
+def test_functions_that_their_first_call_changes_have_no_graph(function, why):
+    with pytest.raises(UntraceableError, match=why):
+        traced(ExactFunction(f"{__name__}:{function}"))
+
+
+def by_nan(x):
+    return x + np.uint32(made_anew(float(NAN[0])))
 
 
 @cache
