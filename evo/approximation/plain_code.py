@@ -76,11 +76,20 @@ _STANDARD = vars(sys.modules["builtins"])
 _TRUSTED |= {id(_STANDARD[name]) for name in _BUILTINS} | {id(module) for module in _OTHERS}
 _ORIGINAL = {(module, name): getattr(module, name, None) for module in _OTHERS for name in _NAMES}
 _NUMBERS = {*NUMBERS, type(Ellipsis), range}
-_BASES: tuple[Any, ...] = (Enum, IntEnum)
-_ENUMS: dict[Any, Any] = {base: base("Of", "ONE") for base in _BASES}
 _NOT_OF_ERRORS = ("JUMP", "STORE", "RETURN", "YIELD", "SEND", "FOR_ITER", "SWAP", "COPY", "POP", "RAISE")
 _DESCRIBING = {"type", "len", "str", "repr", "hex", "bin"}
 _ERRORS = {name for name in _BUILTINS if name.endswith("Error")}
+
+
+class _OfAny(Enum):
+    ONE = 1
+
+
+class _OfIntegers(IntEnum):
+    ONE = 1
+
+
+_ENUMS: dict[Any, Any] = {Enum: _OfAny, IntEnum: _OfIntegers}
 
 
 def words_of_plain_code(function: Any) -> NDArray[np.uint32]:
@@ -173,9 +182,8 @@ class _Reader:
         of_errors = {k for start in range(len(instructions)) for k in _raised(instructions, start, names)}
         for k, one in enumerate(instructions):
             if k in of_errors:
-                value = names.get(one.argval) if one.opname == "LOAD_GLOBAL" else None
-                if type(value) is not ModuleType or id(value) not in _TRUSTED:
-                    self._read_name(value, one.argval)
+                if one.opname == "LOAD_GLOBAL":
+                    self._read_name(names.get(one.argval), one.argval)
                 continue
             if space is not None and one.opname in ("LOAD_ATTR", "LOAD_METHOD"):
                 if type(space) is EnumType and one.argval not in space.__members__:
@@ -218,7 +226,7 @@ def _is_plain(enum: Any) -> bool:
     usual = _ENUMS.get(enum.__mro__[1])
     if usual is None or not {*vars(enum)} <= {*enum.__members__, *vars(usual), "__firstlineno__", "__static_attributes__"}:
         return False
-    methods = (name for name, value in vars(usual).items() if callable(value) and name not in usual.__members__)
+    methods = (name for name, value in vars(usual).items() if callable(value) and name[:2] == "__")
     members = enum.__members__.values()
     return all(vars(enum).get(name) is vars(usual)[name] for name in methods) and all(
         vars(m).keys() == vars(usual.ONE).keys() for m in members
@@ -245,16 +253,17 @@ def _raised(instructions: Sequence[dis.Instruction], start: int, names: dict[str
     if not is_error and first.opname not in ("LOAD_ASSERTION_ERROR", "LOAD_COMMON_CONSTANT"):
         return range(0)
     held = depth = dis.stack_effect(first.opcode, first.arg, jump=False)
-    called = list[int]()  # where the stack ended before functions that may be called
+    called = list[int]()  # where the stack ended before functions that may be, and then are, called
     for k in range(start + 1, len(instructions) - 1):
         one, after = instructions[k : k + 2]
-        if one.opname == "LOAD_GLOBAL" and one.argval in _DESCRIBING and one.argval not in names:
+        effect = dis.stack_effect(one.opcode, one.arg, jump=False)
+        if one.opname == "LOAD_GLOBAL" and effect == 2 and one.argval in _DESCRIBING and one.argval not in names:
             called.append(depth)
-        depth += dis.stack_effect(one.opcode, one.arg, jump=False)
+        depth += effect
         if one.opname.startswith("CALL"):
             if depth == 1 and (after.opname, after.arg) == ("RAISE_VARARGS", 1):
                 return range(start + 1, k + 1)
-            if depth - 1 not in called:
+            if not called or called.pop() != depth - 1:
                 return range(0)
         is_call = one.opname in ("PRECALL", "EXTENDED_ARG", "PUSH_NULL", "KW_NAMES")
         if any(part in one.opname for part in _NOT_OF_ERRORS) or (depth <= held and not is_call) or one.is_jump_target:

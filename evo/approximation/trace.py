@@ -102,7 +102,7 @@ class _Cached:
     """A function with a cache, while a trace runs: its results are constants, of which arrays are tables."""
 
     def __init__(self, function: Any, tables: dict[int, Any]):
-        self._function, self._tables, self._held, self._calls = function, tables, list[Any](), list[Any]()
+        self._function, self._tables, self._calls = function, tables, list[Any]()
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         if not all(type(argument) in NUMBERS for argument in (*args, *options.values())):
@@ -114,18 +114,19 @@ class _Cached:
         if CACHED.cache_info(self._function).misses != before:
             raise UntraceableError("it does not find what it cached")
         table = as_table(result, self._tables)
-        self._held.append((table, _frozen(table)))
-        self._calls.append((args, options, result))
+        self._calls.append((args, options, result, table, _frozen(table)))
         return table
 
     def is_as_made(self) -> bool:
         """Tell if results are as they are made by NumPy itself."""
-        return all(_is_alike(result, self._function.__wrapped__(*args, **options)) for args, options, result in self._calls)
+        made = self._function.__wrapped__
+        return all(_is_alike(result, made(*args, **options)) for args, options, result, *_ in self._calls)
 
     def is_as_before(self) -> bool:
         """Tell if no result was changed, and it forgets none."""
         _, _, most, count = CACHED.cache_info(self._function)
-        return not self._held or ((most is None or count < most) and all(_frozen(table) == now for table, now in self._held))
+        is_kept = not self._calls or most is None or count < most
+        return is_kept and all(_frozen(table) == before for *_, table, before in self._calls)
 
 
 def _is_data(value: Any) -> bool:
@@ -198,8 +199,6 @@ def _frozen(value: Any) -> Any:
         held = tuple(map(_frozen, value))
     elif type(value) is dict:
         held = tuple((_frozen(key), _frozen(item)) for key, item in value.items())
-    elif type(value) is set:
-        held = frozenset(map(id, value))
     elif type(value) in (np.ndarray, Table) and not value.dtype.hasobject:
         held = value.tobytes()
     return id(value), held, value  # which lives on, so that nothing else has its identity

@@ -195,6 +195,14 @@ def calls_in_an_error(x):
     return x + np.uint32(len(list(map(first, [x]))))
 
 
+def ends_beside_what_describes(x):
+    def first(y):
+        raise ValueError(many[len(many) - 1] + next(none))
+
+    many, none = [1], zip()
+    return x + np.uint32(len(list(map(first, [x]))))
+
+
 def ends_in_an_error(x):
     def first(y):
         raise ValueError(f"{Ending.ONE}")
@@ -313,6 +321,7 @@ ORDER = {np.add, np.multiply}
         appends_to_an_enum,
         appends_to_a_member,
         calls_in_an_error,
+        ends_beside_what_describes,
         ends_in_an_error,
         of_the_order_of_texts,
         adds_to_a_set,
