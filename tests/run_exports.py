@@ -24,8 +24,8 @@ from evo.language.parsed import statements
 from evo.report.export import sympy_text
 
 MOVE = "mov.b32"
-_OTHER_NAMES = {"max": "fmax", "min": "fmin", "pow": "power", "select": "where"}
-_SAME_NAMES = ("abs", "copysign", "cos", "exp", "exp2", "log", "log10", "log2", "sin", "sqrt", "tanh")
+_OTHER_NAMES = {"max": "fmax", "min": "fmin", "pow": "power", "round": "rint", "select": "where"}
+_SAME_NAMES = ("abs", "copysign", "cos", "exp", "exp2", "floor", "log", "log10", "log2", "rint", "sin", "sqrt", "tanh")
 OF_FORMULAS = {name: getattr(np, name) for name in _SAME_NAMES} | {name: getattr(np, own) for name, own in _OTHER_NAMES.items()}
 
 
@@ -206,7 +206,7 @@ _OPERATIONS: dict[str, Any] = {
 _COMPUTED: dict[str, Callable[..., Any]] = {
     name: lambda *parts, operation=operation: reduce(operation, parts) for name, operation in _OPERATIONS.items()
 }
-_COMPUTED |= {name: getattr(np, name) for name in ("cos", "cosh", "exp", "log", "sign", "sin", "sinh", "tan", "tanh")}
+_COMPUTED |= {name: getattr(np, name) for name in ("cos", "cosh", "exp", "floor", "log", "sign", "sin", "sinh", "tan", "tanh")}
 _COMPUTED |= {"Abs": np.abs, "Not": np.logical_not, "Pow": np.power, "Equality": np.equal, "Unequality": np.not_equal}
 _COMPUTED |= {"StrictLessThan": np.less, "LessThan": np.less_equal, "StrictGreaterThan": np.greater}
 _COMPUTED |= {"GreaterThan": np.greater_equal, "ExprCondPair": lambda *pair: pair, "Piecewise": lambda *pairs: _first_of(pairs)}

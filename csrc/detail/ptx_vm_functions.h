@@ -34,6 +34,13 @@ PTX_VM__INLINE PtxVmV ptx_vm__abs_f32(PtxVmV x) {
 
 PTX_VM__INLINE PtxVmV ptx_vm__neg_f32(PtxVmV x) { return ptx_vm__sub_f32(ptx_vm__opaque(-0.0f), x); }
 
+PTX_VM__INLINE PtxVmV ptx_vm__round_f32(PtxVmV x) { return ptx_vm__round(ptx_vm__mul_f32(x, ptx_vm__opaque(1.0f))); }
+
+PTX_VM__INLINE PtxVmV ptx_vm__floor_f32(PtxVmV x) {
+    const PtxVmV nearest = ptx_vm__round_f32(x);
+    return ptx_vm__select(ptx_vm__less(x, nearest), ptx_vm__sub_f32(nearest, ptx_vm__set(1.0f)), nearest);
+}
+
 PTX_VM__INLINE PtxVmV ptx_vm__quiet_f32(PtxVmV x) { return ptx_vm__mul_f32(x, ptx_vm__opaque(1.0f)); }
 
 PTX_VM__INLINE PtxVmV ptx_vm__fix_nan_f32(PtxVmV x) {

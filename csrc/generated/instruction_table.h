@@ -99,6 +99,8 @@
     X(TANH_APPROX_F16, "tanh.approx.f16", "hh", TANH_F16, "w1yy*-@a")                                         \
     X(EX2_APPROX_F16, "ex2.approx.f16", "hh", EX2_F16, "wl*y@a")                                              \
     X(CVT_RN_F32_S32, "cvt.rn.f32.s32", "fi", F32_FROM_S32, "")                                               \
+    X(CVT_RNI_FTZ_F32_F32, "cvt.rni.ftz.f32.f32", "ff", ROUND_F32, "")                                        \
+    X(CVT_RMI_FTZ_F32_F32, "cvt.rmi.ftz.f32.f32", "ff", FLOOR_F32, "")                                        \
     X(CVT_RN_F16_F32, "cvt.rn.f16.f32", "hf", ROUND_F16, "w=a")                                               \
     X(MOV_B32_IF, "mov.b32", "if", MOV, "")                                                                   \
     X(MOV_B32_FI, "mov.b32", "fi", MOV, "")                                                                   \
@@ -236,6 +238,8 @@
     X(TANH_F16, tanh_f16, UNARY, LOOSE_NAN)                                                                   \
     X(EX2_F16, ex2_f16, UNARY, LOOSE_NAN)                                                                     \
     X(F32_FROM_S32, f32_from_s32, UNARY, EXACT)                                                               \
+    X(ROUND_F32, round_f32, UNARY, LOOSE_NAN)                                                                 \
+    X(FLOOR_F32, floor_f32, UNARY, LOOSE_NAN)                                                                 \
     X(ROUND_F16, round_f16, UNARY, LOOSE_NAN)                                                                 \
     X(ADD_BF16, add_bf16, COMMUTATIVE, LOOSE_NAN)                                                             \
     X(SUB_BF16, sub_bf16, BINARY, LOOSE_NAN)                                                                  \

@@ -20,7 +20,7 @@ class _Strict(BaseModel):
 
 # Formulas, whose text is copied into exports, have no comments, quotes, lines, powers or attributes.
 _FORM_TEXT = re.compile(r"(?!.*\w\s+\()[A-Za-z0-9_ .,()<>=!*/+-]{1,200}")
-SYMPY_CALLS = ("Abs", "Add", "Lt", "Max", "Min", "Mul", "Piecewise", "Pow", "cos", "exp", "log", "sin", "sqrt", "tan", "tanh")
+SYMPY_CALLS = "Abs Add Lt Max Min Mul Piecewise Pow cos exp floor log sin sqrt tan tanh".split()
 _LARGEST_NUMBER = 64  # SymPy computes powers of numbers exactly
 
 

@@ -213,14 +213,14 @@ class Builder:
     """Puts graphs together. Equal values are one node, but for real numbers, each of which may be fitted by itself.
 
     Args:
-        instruction_set: of instructions that are called by their names; None: the default one.
+        instruction_set: of instructions that are called by their names; None: the wide one.
         nodes: to begin with.
     """
 
     def __init__(self, instruction_set: InstructionSet | None = None, nodes: Sequence[Node] = ()) -> None:
         self.nodes = [*nodes]
         self._indices = {node: index for index, node in enumerate(nodes)}
-        self._set = instruction_set or shipped_instruction_set("default")
+        self._set = instruction_set or shipped_instruction_set("wide")
 
     def node(self, node: Node) -> int:
         """The index of a node, which is new if there is no equal one."""

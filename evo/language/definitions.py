@@ -5,9 +5,9 @@ Owns the translation of the table's `code`, which is written once for both langu
     x = wide(a); y = wide(b); rounded(select(x < y, x, y))
 
 Operands are a, b, c and d; operators are + - * / & | ^ ~ << >> and comparisons; `select` takes a condition and two values, and
-`abs`, `sqrt` and `rint` are those of libm. Everything else is a function of primitives.py and primitives.h, a helper of the table
-or an instruction, whose name is its PTX with dots as underscores. Floats are f32 unless `wide` makes them f64; the numbers of the
-code are f32. Knows nothing of programs.
+`abs`, `sqrt`, `rint` and `floor` are those of libm. Everything else is a function of primitives.py and primitives.h, a helper of
+the table or an instruction, whose name is its PTX with dots as underscores. Floats are f32 unless `wide` makes them f64; the
+numbers of the code are f32. Knows nothing of programs.
 """
 
 import ast
@@ -24,7 +24,8 @@ from evo.instructions import Function, shipped_functions
 
 _C_TYPES = {"f32": "float", "f64": "double", "u32": "uint32_t", "s32": "int32_t", "u64": "uint64_t", "pred": "bool"}
 _FROM_C = {name: kind for kind, name in _C_TYPES.items()}
-_LIBM = {"abs": {"f32": "fabsf", "f64": "fabs"}, "sqrt": {"f64": "sqrt"}, "rint": {"f32": "rintf"}}
+_LIBM = {"abs": {"f32": "fabsf", "f64": "fabs"}, "rint": {"f32": "rintf", "f64": "rint"}}
+_LIBM |= {name: {"f64": name} for name in ("floor", "sqrt")}
 _OPERATORS: dict[type[ast.AST], tuple[str, int]] = {  # precedence as in C; higher binds tighter
     ast.Mult: ("*", 7), ast.Div: ("/", 7), ast.Add: ("+", 6), ast.Sub: ("-", 6), ast.LShift: ("<<", 5), ast.RShift: (">>", 5),
     ast.Lt: ("<", 4), ast.LtE: ("<=", 4), ast.Gt: (">", 4), ast.GtE: (">=", 4), ast.Eq: ("==", 4), ast.NotEq: ("!=", 4),
@@ -36,8 +37,8 @@ _DTYPES = {"f32": "float32", "f64": "float32", "u32": "uint32", "s32": "int32", 
 # Names that exported Python may refer to.
 NUMPY: dict[str, Any] = {"Any": Any} | {
     f"np.{name}": getattr(np, name)
-    for name in """abs asarray bool_ copysign cos errstate exp exp2 float32 float64 fmax fmin inf int32 int64 isfinite isnan log
-    log10 log2 nan nextafter power rint signbit sin sqrt tanh uint32 uint64 where""".split()
+    for name in """abs asarray bool_ copysign cos errstate exp exp2 float32 float64 floor fmax fmin inf int32 int64 isfinite isnan
+    log log10 log2 nan nextafter power rint signbit sin sqrt tanh uint32 uint64 where""".split()
 }
 
 

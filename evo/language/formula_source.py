@@ -19,11 +19,13 @@ _FORMS |= {
     "1/sqrt(a)": "1/SQRT(a)",
     "copysign(b, a)": "ABS(b)*IF(a < 0, -1, 1)",
     "exp2(a)": "POWER(2, a)",
+    "floor(a)": "INT(a)",
     "log(a)": "LN(a)",
     "log2(a)": "LOG(a, 2)",
     "max(a, b)": "MAX(a, b)",
     "min(a, b)": "MIN(a, b)",
     "pow(a, b)": "POWER(a, b)",
+    "round(a)": "INT(a + 0.5) - INT(0.25 - 0.5*a) - INT(0.5*a - 0.25) - 1",
     "select(c, a, b)": "IF(c, a, b)",
 }
 

@@ -45,6 +45,8 @@ FUNCTIONS = {
 }
 # Functions of other systems, by those above and conditions: arguments and formula.
 DEFINED = {
+    "ceil": (("x",), "-floor(-x)"),
+    "mod": (("x", "y"), "x - y*floor(x/y)"),
     "sign": (("x",), "copysign(1, x)"),
     "cbrt": (("x",), "copysign(exp2(log2(abs(x))/3), x)"),
     "sinh": (("x",), "0.5*(exp(x) - exp(-x))"),
@@ -55,7 +57,7 @@ DEFINED = {
     "where": (("x", "y", "z"), "y if 0 < x else z"),
 }
 # Functions that neither instructions nor definitions compute.
-LACKING = frozenset("asin acos atan atan2 arcsin arccos arctan asinh acosh atanh erf erfc gamma floor ceil round mod".split())
+LACKING = frozenset("asin acos atan atan2 arcsin arccos arctan asinh acosh atanh erf erfc gamma".split())
 PHRASE_WEIGHT = 0.5  # as of the instructions exp2, sin and tanh
 
 
@@ -63,7 +65,7 @@ def named_functions() -> dict[str, tuple[str, float]]:
     """Name of a function of numbers -> its instruction or phrase, and how often it is drawn."""
     of_table = {
         instruction.semantics.function: (instruction.name, instruction.semantics.weight)
-        for instruction in shipped_instruction_set("default").instructions
+        for instruction in shipped_instruction_set("wide").instructions
         if instruction.semantics.function
     }
     return of_table | {form.partition("(")[0]: (function.phrase, PHRASE_WEIGHT) for form, function in FUNCTIONS.items()}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from evo.instructions import FLOATS, HALVES, Instruction
+from evo.instructions import FLOATS, HALVES, Instruction, shipped_instruction_set
 from evo.language.dag import Builder, Node
 from evo.language.functions import forms
 from evo.language.program import Language
@@ -114,7 +114,8 @@ class Operations:
         try:
             index = self.instruction_set.instruction_index(name)
         except KeyError:
-            raise Lacking(f"the instruction set has no {name}") from None
+            wide = [i for i in shipped_instruction_set("wide").instructions if i.name == name]
+            raise Lacking(self._absent(wide[0]) if wide else f"the instruction set has no {name}") from None
         instruction = self.instruction_set.instructions[index]
         if name not in self._allowed:
             raise Lacking(self._absent(instruction))

@@ -33,14 +33,14 @@ _STACK_PTX = re.compile(r"%(\w+)")
 
 @cache
 def language(inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Language:
-    """The language of programs with these inputs and outputs, all f32, of the default instruction set."""
-    instruction_set = shipped_instruction_set("default")
+    """The language of programs with these inputs and outputs, all f32, of the wide instruction set."""
+    instruction_set = shipped_instruction_set("wide")
     return Language(instruction_set, tuple((name, "f32") for name in inputs), tuple((name, "f32") for name in outputs), _LIMITS)
 
 
 @cache
 def _instruction_names() -> tuple[str, ...]:
-    return tuple(instruction.name for instruction in shipped_instruction_set("default").instructions)
+    return tuple(instruction.name for instruction in shipped_instruction_set("wide").instructions)
 
 
 def names_in(program: str) -> list[str]:
@@ -111,7 +111,7 @@ def derived(graph: Dag, num_inputs: int) -> Dag:
 @cache
 def _function(instruction: int) -> Any:
     """NumPy function of an instruction on real numbers; None if it is none."""
-    instruction_set = shipped_instruction_set("default")
+    instruction_set = shipped_instruction_set("wide")
     row = instruction_set.instructions[instruction]
     return compiled(row.semantics.infix) if is_real_function(instruction_set, row) else None
 

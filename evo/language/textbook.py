@@ -382,5 +382,5 @@ def _root_of(power: float) -> float:
 
 @cache
 def _sympy_of(form: str) -> str:
-    rows = {row.semantics.infix: row.semantics.sympy for row in shipped_instruction_set("default").instructions}
+    rows = {row.semantics.infix: row.semantics.sympy for row in reversed(shipped_instruction_set("wide").instructions)}
     return SYMPY.get(form) or rows.get(form, "")

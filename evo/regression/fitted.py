@@ -280,6 +280,6 @@ class FittedEquations(SearchParameters):
 @lru_cache(maxsize=16)
 def _language_of(inputs: tuple[str, ...], template: Template | None) -> Language:
     """The language of formulas of these inputs."""
-    outputs, instruction_set, limits = ((output_name(inputs), "f32"),), shipped_instruction_set("default"), Limits()
+    outputs, instruction_set, limits = ((output_name(inputs), "f32"),), shipped_instruction_set("wide"), Limits()
     words = template.words(instruction_set, limits) if template else ()
     return Language(instruction_set, tuple((name, "f32") for name in inputs), outputs, limits, words)

@@ -20,6 +20,7 @@ from sklearn.utils import check_random_state
 from evo.errors import UserError
 from evo.evaluate.constraints import ANY, Constraints
 from evo.evaluate.sampling import MANY
+from evo.instructions import shipped_instruction_set
 from evo.language.functions import DEFINED
 from evo.regression.defaults import FUNCTIONS, PROGRAM, SEARCH, vocabulary_of, with_phrases, with_separators
 from evo.regression.equations import SELECTIONS
@@ -194,10 +195,13 @@ class SearchParameters(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         # So that a generation of much data ends in time.
         most = min(self.max_evaluations or initial["num_programs"], max(MIN_BATCH, MAX_POINTS // num_rows))
         lengths = {name: min(initial[name], self.max_length) for name in ("min_length", "max_length")}
+        program = {**PROGRAM, "max_length": self.max_length, "vocabulary": vocabulary}
+        if not vocabulary["instructions"].keys() <= _DEFAULT_INSTRUCTIONS:
+            program["instruction_set"] = "wide"
         return {
             "task": type(self).__name__,
             "seed": seed,
-            "program": {**PROGRAM, "max_length": self.max_length, "vocabulary": vocabulary},
+            "program": program,
             "search": {
                 **SEARCH,
                 "archive": archive,
@@ -274,6 +278,7 @@ _RIGHT: dict[str, tuple[Callable[[Any], bool], str]] = {
 }
 
 
+_DEFAULT_INSTRUCTIONS = {instruction.name for instruction in shipped_instruction_set("default").instructions}
 _BY_OTHER_NAME = {"exp": "exp2", "log": "log2", "log10": "log2"}
 
 

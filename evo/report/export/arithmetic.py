@@ -32,7 +32,7 @@ def samples(formula: Dag, inputs: list[NDArray[Any]], *, is_f32: bool) -> Iterat
 
     def disturbed(value: Node, computed: Any, operands: Sequence[Any]) -> Any:
         computed = np.asarray(computed)
-        if computed.dtype == np.bool_ or value.kind == NodeKind.INPUT:
+        if computed.dtype == np.bool_ or value.kind == NodeKind.INPUT or value.semantics.infix in ("floor(a)", "round(a)"):
             return computed
         largest = _largest_error(value, np.abs(computed), operands) if is_f32 else F64_STEP * np.abs(computed)
         computed = computed + SPREAD * largest * _noise(next(numbers), computed.shape)

@@ -15,7 +15,7 @@ FEW, MANY = 2, 6  # copies of an instruction in a kernel: the difference leaves 
 NOT_ALONE = ("and_pred", "or_pred", "xor_pred", "not_pred", "abs_s32")
 # CUDA C++ Programming Guide: 128 over the results of a multiprocessor in a clock, on sm_80 and sm_90. All others take 2.
 SLOTS = {"FADD": (2, 1), "FMUL": (2, 1), "FFMA": (2, 1), "HADD2": (1, 1)}
-SLOTS |= dict.fromkeys(("MUFU", "I2F", "FLO", "POPC", "BREV"), (8, 8))
+SLOTS |= dict.fromkeys(("MUFU", "I2F", "FRND", "FLO", "POPC", "BREV"), (8, 8))
 
 
 def types_of(indices: tuple[int, ...]) -> list[str]:

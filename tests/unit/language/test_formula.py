@@ -31,7 +31,8 @@ ALL += "min_ftz_f32 selp_f32 div_approx_ftz_f32 "
 # exp, log, log10 and pow
 ALL += "%x 1.442695 mul_ftz_f32 ex2_approx_ftz_f32 add_ftz_f32 %y lg2_approx_ftz_f32 2.0794415 mul_ftz_f32 sub_ftz_f32 "
 ALL += (
-    "%y lg2_approx_ftz_f32 0.30103 mul_ftz_f32 add_ftz_f32 %y lg2_approx_ftz_f32 1.7 mul_ftz_f32 ex2_approx_ftz_f32 add_ftz_f32"
+    "%y lg2_approx_ftz_f32 0.30103 mul_ftz_f32 add_ftz_f32 %y lg2_approx_ftz_f32 1.7 mul_ftz_f32 ex2_approx_ftz_f32 add_ftz_f32 "
+    "%y cvt_rmi_ftz_f32_f32 %y 2.5 add_ftz_f32 cvt_rni_ftz_f32_f32 mul_ftz_f32 add_ftz_f32"
 )
 
 

@@ -21,7 +21,7 @@ class Machines:
     """
 
     def __init__(self, requests: tuple[str, ...]):
-        self.instruction_set = shipped_instruction_set("default")
+        self.instruction_set = shipped_instruction_set("wide")
         stacks = ["F32"] * 3 + ["U32"] * 3 + ["PRED", *requests]
         registers = [(f"reg_{i}", self.instruction_set.stack_index(stack)) for i, stack in enumerate(stacks)]
         self.lowering = Lowering(self.instruction_set, registers, range(7, len(stacks)), LIMITS)
@@ -59,7 +59,7 @@ def run_instruction():
     by_stack: dict[str, Machines] = {}
 
     def run(name: str, *operands: np.ndarray) -> np.ndarray:
-        instruction_set = shipped_instruction_set("default")
+        instruction_set = shipped_instruction_set("wide")
         instruction = instruction_set.instructions[instruction_set.instruction_index(name)]
         stack_of = [instruction_set.stacks[instruction_set.arg_types[arg].stack_idx] for arg in instruction.args]
         result_stack = instruction_set.stacks[instruction_set.arg_types[instruction.rets[0]].stack_idx].name

@@ -104,6 +104,14 @@ def test_neg_and_abs_flush_and_keep_zeros_signs(run_instruction):
     np.testing.assert_array_equal(run_instruction("abs_ftz_f32", a), canonical(flush(a) & ~SIGN))
 
 
+@pytest.mark.parametrize(("name", "function"), [("cvt_rmi_ftz_f32_f32", np.floor), ("cvt_rni_ftz_f32_f32", np.rint)])
+def test_floor_and_round_are_those_of_ieee(run_instruction, name, function):
+    halves = np.arange(-9, 9, 0.25, np.float32)
+    large = np.array([2.0**22 + 0.5, 2.0**23 - 0.5, 2.0**24 + 2, 3e38], np.float32)
+    a = np.concatenate([singles(), halves.view(np.uint32), large.view(np.uint32), (-large).view(np.uint32)])
+    np.testing.assert_array_equal(run_instruction(name, a), rounded(function(as_f64(a))))
+
+
 def test_selp_moves_bits_unchanged(run_instruction):
     a, b = pairs()
     for p in (np.resize([0, 1], len(a)), np.resize([2, 0, 0x80000000], len(a))):

@@ -52,7 +52,12 @@ def random_words(machines, seed: int, num_programs: int, length: int) -> np.ndar
     rng = np.random.default_rng(seed)
     instruction_set = machines.instruction_set
     unsupported = next(iter(machines.machines.values())).unsupported
-    usable = [i for i, instruction in enumerate(instruction_set.instructions) if instruction.name not in unsupported]
+    usable = [
+        i
+        for i, instruction in enumerate(instruction_set.instructions)
+        if instruction.name not in unsupported
+        and {instruction_set.arg_types[arg].name for arg in (*instruction.args, *instruction.rets)} <= {"F32", "U32", "PRED"}
+    ]
     constants = [0x00000000, 0x80000000, 0x3F800000, 0xBF000000, 0x00000001, 0x7F800001, 0x7F800000, 0x40490FDB]
     words = np.empty((num_programs, length), np.uint64)
     for cell in np.nditer(words, op_flags=["writeonly"]):

@@ -56,6 +56,19 @@ def test_a_law_is_found_and_written_with_them_and_sympy_has_what_they_stand_for(
     np.testing.assert_allclose(model.predict(x), y, rtol=1e-9)
 
 
+def test_steps_are_found_and_a_guess_with_a_function_that_is_not_drawn_is_refused():
+    x = np.random.default_rng(1).uniform(-5.0, 20.0, (80, 2))
+    limits = {"max_time": None, "max_evaluations": 20_000, "random_state": 1}
+    model = evo.SymbolicRegressor(functions=["add", "sub", "mul", "div", "mod", "round"], guesses=["mod(x1, 4)"], **limits)
+    new = np.array([[2.5, 7.0], [3.5, -1.0], [-0.5, 8.0]])
+    model.fit(x, 3.0 * np.rint(x[:, 0]) + x[:, 1])
+    np.testing.assert_allclose(model.predict(new), [13.0, 11.0, 8.0], atol=1e-9)  # ties to even
+    model.fit(x, np.mod(x[:, 1], 4.0))
+    np.testing.assert_allclose(model.predict(new), [3.0, 3.0, 0.0], atol=1e-9)  # the sign of the divisor
+    with pytest.raises(ValueError, match=r"^guesses\[0\]: 'floor\(x0\)': `functions` has no floor$"):
+        evo.SymbolicRegressor(guesses=["floor(x0)"], **limits).fit(x, x[:, 0])
+
+
 @pytest.mark.parametrize(
     ("head", "body", "message"),
     [
