@@ -14,7 +14,8 @@ SEPARATOR_WEIGHT = 0.1  # of words that divide programs into functions, relative
 DEFAULT_FUNCTIONS = ("add", "sub", "mul", "div", "rcp", "sin", "cos", "exp2", "log2", "sqrt")
 
 VOCABULARY: dict[str, Any] = {
-    "instructions": dict(FUNCTIONS[name] for name in DEFAULT_FUNCTIONS) | {"max_ftz_f32": 0.0},  # of first formulas alone
+    # Weights of 0: of first formulas alone.
+    "instructions": dict(FUNCTIONS[name] for name in DEFAULT_FUNCTIONS) | {"max_ftz_f32": 0.0, "min_ftz_f32": 0.0},
     "meta": {"dup": 1, "swap": 1, "yank_dup": 0.5, "rotate": 0.5, "constant": 0.5},
     # A weighted input; a term more or a factor more; a scaled, shifted or squared value; a power of any exponent.
     "phrases": {

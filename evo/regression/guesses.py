@@ -15,6 +15,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from evo.regression.hinges import hinged
+
 Row = NDArray[np.float64]  # a number for each point
 
 MAX_TERMS = 8
@@ -23,12 +25,14 @@ STEPS = 6  # of iteratively reweighted least squares
 LEAST = 1e-3  # of the largest target: targets nearer to 0 have no logarithm or reciprocal to start from
 MOST_NEGATIVE = 0.1  # share, by weight, of targets below -LEAST from which on they have none at all
 MAX_MODULATED, MAX_DIVIDED = 6, 2  # inputs in sums with exponentials and waves, and in such that a power multiplies
+MAX_HINGED = 4  # inputs in sums with hinges
 _DIVISORS, FAR_LESS = (-4.0, -3.0, -2.0, -1.0, -0.5), 1e-2  # such powers; the share of the least error before
 MAX_SCANNED = 256  # rows that rates are found by
 MOST_EXPONENT = 64.0  # of a power of 2: far below what float32 overflows at
 MOST_LEFT = 3e-3  # of the variance; a sum that explains less leads searches astray
 REFINEMENTS, NUM_TRIED = 6, 23  # of a rate; numbers between the ends of where it may be, these included
 DIGITS = 7  # of coefficients: as many as float32 has, and alike on all machines
+DUST = 1e-9  # share of the largest term, below which one is rounding
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,8 @@ def guesses(columns: dict[str, Row], target: Row, weights: Row | None = None) ->
             if link.is_linear or np.average(start < -LEAST, weights=root**2) <= MOST_NEGATIVE:
                 texts += [link.text.format(text) for text in _sums(link, _terms(link, inputs), start, root, 1 + len(inputs))]
         texts += _modulated(_most_telling(inputs, y, MAX_MODULATED), y, root)
+        if terms := hinged(_most_telling(inputs, y, MAX_HINGED), y, root):
+            texts += _sums(_LINKS[0], _scaled(terms), y, root, MAX_TERMS)
     return texts
 
 
@@ -163,6 +169,11 @@ def _products(inputs: dict[str, Row], name: str, kinds: tuple[str, ...], rate: f
     functions = {f"{kind}({number}*{name})": _FUNCTIONS[kind](float(number) * inputs[name]) for kind in kinds}
     terms = {**inputs, **functions}
     terms |= {f"{factor}*{text}": x * values for text, values in functions.items() for factor, x in inputs.items()}
+    return _scaled(terms)
+
+
+def _scaled(terms: dict[str, Row]) -> tuple[list[str], Row, Row]:
+    """Names of terms, their values `(num_terms, num_points)` over their sizes, and these."""
     sizes = np.array([np.abs(values).max() or 1.0 for values in terms.values()])
     return [*terms], np.array([*terms.values()]) / sizes[:, None], sizes
 
@@ -192,9 +203,11 @@ def _sums(link: _Link, terms: tuple[list[str], Row, Row], y: Row, root: Row, mos
         if not left < error * len(y) ** (-2.0 / len(y)):
             break
         error = left
-        parts = [f"{c:.{DIGITS}g}*{names[i]}" for c, i in zip(coefficients[1:] / sizes[chosen], chosen, strict=True)]
+        least_part = DUST * np.abs(coefficients[1:]).max()
+        pairs = zip(coefficients[1:], chosen, strict=True)
+        parts = [f"{c / sizes[i]:.{DIGITS}g}*{names[i]}" for c, i in pairs if abs(c) > least_part]
         texts.append(" + ".join([f"{coefficients[0]:.{DIGITS}g}"] * link.has_constant + parts))
-    return texts
+    return [*dict.fromkeys(texts)]
 
 
 def _terms(link: _Link, inputs: dict[str, Row]) -> tuple[list[str], Row, Row]:

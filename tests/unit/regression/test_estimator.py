@@ -63,7 +63,8 @@ def check_texts(model, columns: np.ndarray, deviation: float) -> None:
     """Each equation as text and in SymPy gives the predictions, to a millionth of the target's deviation."""
     import sympy
 
-    functions = {name: getattr(np, name) for name in "exp log log10 exp2 log2 sin cos sqrt tanh".split()} | {"pow": np.power}
+    functions = {name: getattr(np, name) for name in "exp log log10 exp2 log2 sin cos sqrt tanh".split()}
+    functions |= {"pow": np.power, "max": np.maximum, "min": np.minimum}
     inputs = {f"x{i}": column.astype(np.float64) for i, column in enumerate(columns.T)}
     for row, text in model.equations_.equation.items():
         *locals_, formula = text.split("; ")
@@ -411,7 +412,7 @@ def test_a_warm_start_goes_on_where_the_last_fit_ended():
     model = pickle.loads(pickle.dumps(model))
     cold = clone(model).fit(X, target)
     assert cold.equations_.loss.min() == before
-    model.set_params(max_evaluations=8000).fit(X, target)
+    model.set_params(max_evaluations=16_000).fit(X, target)
     assert model.n_generations_ > generations
     assert model.equations_.loss.min() < before
     model.fit(X[:, :2], target)  # other features: a new beginning

@@ -6,6 +6,7 @@ from sklearn.linear_model import LinearRegression
 
 from evo import SymbolicRegressor
 from evo.regression.guesses import guesses
+from evo.regression.hinges import hinged
 
 RNG = np.random.default_rng(5)
 X0, X1, X2 = RNG.uniform(0.5, 9.0, (3, 200))
@@ -14,7 +15,8 @@ SIGNED = RNG.uniform(-3.0, 3.0, 200)
 
 def unexplained(text, columns, target):
     """The share of a target's variance that a formula leaves after an offset and a scale."""
-    values = eval(text, {"exp2": np.exp2, "log2": np.log2, "sin": np.sin, "cos": np.cos}, columns)
+    names = {"exp2": np.exp2, "log2": np.log2, "sin": np.sin, "cos": np.cos, "max": np.maximum, "min": np.minimum}
+    values = eval(text, names, columns)
     return 1.0 - np.corrcoef(values, target)[0, 1] ** 2
 
 
@@ -33,6 +35,11 @@ def unexplained(text, columns, target):
         ({"a": X0, "b": SIGNED}, X0**2 - X0[3] ** 2),  # 0 in one row
         ({"a": X0}, (np.sin(2.9 * X0) - 2.9 * X0 * np.cos(2.9 * X0)) / X0**4),
         ({"a": X0, "b": X1}, 2.2 * np.cos(3.7 * X0 - 0.4) / np.sqrt(X1)),
+        ({"a": X0}, 0.1 * X0 + 0.2 * np.maximum(X0 - 2.2, 0.0) + 0.9 * np.maximum(X0 - 6.1, 0.0)),  # a tariff
+        ({"a": SIGNED}, SIGNED - np.clip(SIGNED, -0.4, 0.7)),  # a dead zone
+        ({"a": X0, "b": X1, "c": X2}, X2 * np.minimum(1.0, X0 / 3.3)),
+        ({"a": X0, "b": X1}, np.minimum(2.0 * X0, 0.7 * X1 + 3.1)),
+        ({"a": X0, "b": SIGNED}, 3.0 * np.maximum(X0 - 4.0, 0.0) + 2.0 * np.abs(SIGNED + 0.3) + 0.5 * X0 * SIGNED),
     ],
 )
 def test_laws_of_known_forms_are_among_the_guesses(columns, target):
@@ -40,6 +47,15 @@ def test_laws_of_known_forms_are_among_the_guesses(columns, target):
     assert min(unexplained(text, columns, target) for text in texts) < 1e-11
     for text in texts:
         assert len(text) < 300
+
+
+def test_knots_of_noisy_data_are_near_those_of_the_law_and_planes_have_none():
+    noise = 0.1 * np.random.default_rng(3).normal(size=200)
+    terms = hinged({"a": X0, "b": X1}, np.maximum(X0, 3.5) - 2.0 * X1 + noise, np.ones(200))
+    knots = [float(text[7:-1]) for text in terms if text.startswith("max(a")]
+    assert len(knots) == 1 and abs(knots[0] - 3.5) < 0.2
+    for target in (X0**2 - X0 * X1, X0 + 3.0 * noise, noise):
+        assert hinged({"a": X0, "b": X1}, target, np.ones(200)) == {}
 
 
 def test_a_plane_is_that_of_least_squares():
