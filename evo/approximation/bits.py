@@ -18,9 +18,11 @@ from numpy.typing import NDArray
 
 from evo.approximation import zoo
 from evo.approximation.functions import is_code, shortened
+from evo.approximation.isolation import give_up
+from evo.approximation.plain_code import plain
 from evo.approximation.ptx_function import PtxFunction, is_file, path_and_name
 from evo.approximation.ptx_run import PtxError
-from evo.approximation.trace import is_as_at_first
+from evo.approximation.traced import UntraceableError
 from evo.errors import UserError, did_you_mean
 
 Words = NDArray[np.uint32]
@@ -217,7 +219,7 @@ class ExactFunction:
 
     def __post_init__(self) -> None:
         try:
-            self._check()
+            self._check_isolated()
         except UserError:
             raise
         except PtxError as error:
@@ -231,6 +233,20 @@ class ExactFunction:
             raise UserError(
                 f"task_options.function: {shortened(self.text)!r} is not a name or module:function of words: {error}{known}"
             ) from error
+
+    def _check_isolated(self) -> None:
+        """Check a copy of the function, or the function itself if it writes to what it did not make."""
+        try:
+            self._check()
+        except UserError as error:
+            why = error.__cause__
+            if self.numbers is None or not (isinstance(why, UntraceableError) or "read-only" in str(why)):
+                raise
+            give_up(self._itself)
+            for name in [*vars(self)]:
+                if name not in ("text", "precondition"):
+                    del vars(self)[name]
+            self._check()
 
     def _check(self) -> None:
         if not 1 <= len(self.inputs) <= MAX_INPUTS:
@@ -268,18 +284,32 @@ class ExactFunction:
                     raise ValueError("it gives other results for the same words in another array, must be elementwise")
 
     @cached_property
-    def call(self) -> Callable[..., Any]:
-        """The function over arrays."""
+    def _itself(self) -> Callable[..., Any]:
         if is_file(self.text):
             return PtxFunction(self.text)
         if is_code(self.text):
             module, _, name = self.text.partition(":")
-            function = getattr(import_module(module), name)
-            is_as_at_first(function)  # before it is called
-            return function  # type: ignore[no-any-return]
+            return getattr(import_module(module), name)  # type: ignore[no-any-return]
         if self.text not in zoo.NAMES:
             raise ValueError("unknown")
         return getattr(zoo, self.text)  # type: ignore[no-any-return]
+
+    @cached_property
+    def _plain(self) -> tuple[Callable[..., Any], Words | None]:
+        try:
+            return plain(self._itself)
+        except UntraceableError:
+            return self._itself, None
+
+    @property
+    def call(self) -> Callable[..., Any]:
+        """The function over arrays: a copy, for which all that it does not make is read-only, if its code is plain."""
+        return self._plain[0]
+
+    @property
+    def numbers(self) -> Words | None:
+        """Words of the numbers in its code; None: it is not plain."""
+        return self._plain[1]
 
     @property
     def name(self) -> str:

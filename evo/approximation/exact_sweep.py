@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 from evo.approximation.bits import ExactFunction, Words
 from evo.approximation.dependence import UNKNOWN, Bits, of_program, of_terms
 from evo.approximation.graph import Term, as_word, conjuncts, evaluate
-from evo.approximation.plain_code import words_of_plain_code
 from evo.approximation.process import check_float_mode, sources
 from evo.approximation.samples import drawn, sample, special_words
 from evo.approximation.trace import trace
@@ -46,6 +45,7 @@ NUM_MIXED = 1 << 20  # inputs of all bits that a proof in parts is checked at
 SAVE_S = 5.0
 _TRACED = 1 << 11  # inputs at which a function's graph is compared with it
 _REFERENCES = 1 << 12
+_MOST_LENGTHS = 100
 _LENGTHS = (1, 2, 8, 16, 1031, 1 << 14)  # of arrays at which graphs are compared with functions
 Progress = Callable[[int, int], None]
 
@@ -113,9 +113,11 @@ def proof_graphs(function: ExactFunction) -> tuple[list[Term], list[Term]]:
 
     As a second check they are compared with the function at the numbers in its code, in arrays of other lengths.
     """
-    numbers = words_of_plain_code(function.call)
+    if (numbers := function.numbers) is None:
+        raise UntraceableError("its code is not plain")
     outputs, demands = traced(function)
-    for length in _LENGTHS:
+    of_code = numbers[(numbers > 0) & (numbers < _LENGTHS[-1])][:_MOST_LENGTHS]  # with which a state may change
+    for length in (*_LENGTHS, *of_code.tolist()):
         words = [numbers[drawn(8 * length, length, k, 32) % len(numbers)] for k in range(len(function.inputs))]
         words = [column & np.uint32((1 << width) - 1) for column, width in zip(words, function.widths, strict=True)]
         keep = np.flatnonzero(function.condition(*words))[:length]

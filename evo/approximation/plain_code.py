@@ -3,8 +3,8 @@
 A graph is recorded at an array of one word, by an object that stands for it. It is the function at all words if the code cannot
 learn anything from that object that an array would tell otherwise. This is a grammar of such code, checked in the bytecode of the
 function and of all functions that it may call: expressions, loops, branches, and NumPy's operations on elements; no types or
-identities of objects, no memory, no caught errors and no state. An instruction, name or value that is not listed is refused,
-unless it belongs to an error that is raised, which nothing catches.
+identities of objects, no memory, no caught errors, and no writes to names, attributes or objects beyond the call. An instruction,
+name or value that is not listed is refused, unless it belongs to an error that is raised, which nothing catches.
 """
 
 import dis
@@ -14,16 +14,14 @@ import math
 import operator
 import sys
 from collections.abc import Sequence
-from enum import Enum, EnumType, IntEnum
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.approximation import zoo
+from evo.approximation.isolation import Cached, ReadOnlyDict, ReadOnlyList, codes_of, is_own, isolated
 from evo.approximation.ptx_function import PtxFunction
-from evo.approximation.trace import CACHED, NUMBERS, codes_of, is_own
 from evo.approximation.traced import FUNCTIONS, UntraceableError
 from evo.approximation.traced_numpy import KINDS, TracedNumPy
 
@@ -61,7 +59,7 @@ _NUMPY = {
 _ATTRIBUTES = {
     *"T astype clip copy dot dtype flatten itemsize kind ndim ravel repeat reshape round shape size squeeze swapaxes".split(),
     *"take tolist transpose type view sum prod min max any all item bits eps tiny smallest_normal reduce accumulate".split(),
-    *"append extend insert pop reverse get items keys values bit_length bit_count name value".split(),
+    *"append extend insert pop reverse get items keys values bit_length bit_count".split(),
 }
 _OTHERS = {
     functools: {"reduce"},
@@ -72,39 +70,34 @@ _OTHERS = {
 }
 _NAMES = _ATTRIBUTES.union(*_OTHERS.values())
 _TRUSTED = {id(getattr(module, name)) for module, names in _OTHERS.items() for name in names if hasattr(module, name)}
+_CHANGING = {id(list), id(dict)}  # whose methods, taken from them, change objects that are read-only by their own methods
 _STANDARD = vars(sys.modules["builtins"])
-_TRUSTED |= {id(_STANDARD[name]) for name in _BUILTINS} | {id(module) for module in _OTHERS}
+_TRUSTED |= {id(_STANDARD[name]) for name in _BUILTINS} - _CHANGING | {id(module) for module in _OTHERS}
 _ORIGINAL = {(module, name): getattr(module, name, None) for module in _OTHERS for name in _NAMES}
-_NUMBERS = {*NUMBERS, type(Ellipsis), range}
+_SCALARS = {bool, int, float, str, type(None), *(getattr(np, name) for name in KINDS)}
+_NUMBERS = {*_SCALARS, type(Ellipsis), range}
 _NOT_OF_ERRORS = ("JUMP", "STORE", "RETURN", "YIELD", "SEND", "FOR_ITER", "SWAP", "COPY", "POP", "RAISE")
 _DESCRIBING = {"type", "len", "str", "repr", "hex", "bin"}
 _ERRORS = {name for name in _BUILTINS if name.endswith("Error")}
 
 
-class _OfAny(Enum):
-    ONE = 1
-
-
-class _OfIntegers(IntEnum):
-    ONE = 1
-
-
-_ENUMS: dict[Any, Any] = {Enum: _OfAny, IntEnum: _OfIntegers}
-
-
-def words_of_plain_code(function: Any) -> NDArray[np.uint32]:
-    """Words of the numbers in a function's code, and next to these.
+def plain(function: Any) -> tuple[Any, NDArray[np.uint32]]:
+    """Copy a function that is isolated, and words of the numbers in its code, and next to these.
 
     Raises:
         UntraceableError: the code is not of the grammar. The reason names its line.
     """
     if any(getattr(module, name, None) is not value for (module, name), value in _ORIGINAL.items()):
         raise UntraceableError("its process has changed NumPy or a module of Python's")
-    reader = _Reader(function)
+    reader = _Reader(copy := isolated(function))
     if type(function) is not PtxFunction:  # whose statements have a grammar of their own
-        reader.read(function, "it")
+        reader.read(copy, "it")
+    return copy, _words_near(reader.numbers)
+
+
+def _words_near(found: list[Any]) -> NDArray[np.uint32]:
     numbers: set[int] = {0, 1}
-    for number in reader.numbers:
+    for number in found:
         if isinstance(number, int | np.integer):
             numbers |= {int(number), int(number) >> 32}
         elif isinstance(number, float | np.floating):
@@ -132,19 +125,16 @@ class _Reader:
         elif type(value) is slice:
             for item in (value.start, value.stop, value.step):
                 self.read(item, name)
-        elif type(value) in (tuple, list) or (type(value) is frozenset and _is_ordered(value)):
+        elif type(value) in (tuple, ReadOnlyList):
             for item in value:
                 self.read(item, name)
-        elif type(value) is EnumType and _is_plain(value):
-            for key, member in dict[str, Any](value.__members__).items():
-                self.read(member.value if type(member.value) in _NUMBERS else type(member.value), f"{name}.{key}")
-        elif type(type(value)) is EnumType:
-            self.read(type(value), name)
-        elif type(value) is dict:
+        elif type(value) is ReadOnlyDict:
             for item in (*value.keys(), *value.values()):
                 self.read(item, name)
-        elif type(value) is FunctionType and (is_own(value.__globals__, self._root) or value.__globals__ is vars(zoo)):
+        elif type(value) is FunctionType and is_own(value.__globals__, self._root):
             self._read_function(value)
+        elif type(value) is Cached:
+            self.read(value.function, name)
         elif type(value) is not np.ndarray or value.dtype.kind not in "biuf":
             kind = getattr(value, "__name__", type(value).__name__)
             raise UntraceableError(f"it reads {name} ({kind}), which no graph can be trusted with")
@@ -157,8 +147,6 @@ class _Reader:
         ):
             raise UntraceableError(f"{function.__name__} has attributes, or builtins of its own")
         for value in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
-            if type(value) not in _NUMBERS and id(value) not in _TRUSTED:
-                raise UntraceableError(f"a default of {function.__name__} may keep a state")
             self.read(value, "a default")
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         for name, cell in cells.items():
@@ -166,45 +154,38 @@ class _Reader:
                 value = cell.cell_contents
             except ValueError as error:  # it is empty
                 raise UntraceableError(f"{name} has no value") from error
-            self._read_name(value, name)
+            self.read(value, name)
         for code in codes_of(function.__code__):
             self._read_code(code, function.__globals__, cells)
 
-    def _read_name(self, value: Any, name: str) -> None:
-        """As `read`, also of a function with a cache: a trace tells whether its results are constants."""
-        if type(value) is not CACHED or _NAMES & {*vars(value)}:
-            self.read(value, name)
-
     def _read_code(self, code: CodeType, names: dict[str, Any], cells: dict[str, Any]) -> None:
         where, instructions = f"line {code.co_firstlineno} of {code.co_filename}", [*dis.get_instructions(code)]
-        space: Any = None  # a module or an Enum whose name comes next
-        before: Any = None  # the instruction before; of one that loads a member of an Enum, the Enum
+        space: ModuleType | None = None  # whose name comes next
+        before: Any = None  # the instruction before
         of_errors = {k for start in range(len(instructions)) for k in _raised(instructions, start, names)}
         for k, one in enumerate(instructions):
             if k in of_errors:
                 if one.opname == "LOAD_GLOBAL":
-                    self._read_name(names.get(one.argval), one.argval)
+                    self.read(names.get(one.argval), one.argval)
                 continue
             if space is not None and one.opname in ("LOAD_ATTR", "LOAD_METHOD"):
-                if type(space) is EnumType and one.argval not in space.__members__:
-                    raise UntraceableError(f"it uses .{one.argval} of an Enum ({where})")
-                self._read_name(getattr(space, one.argval, None), f"{space.__name__}.{one.argval}")
-                before, space = space if type(space) is EnumType else one, None
+                self.read(vars(space).get(one.argval, NotImplemented), f"{space.__name__}.{one.argval}")
+                before, space = one, None
                 continue
-            if type(space) is ModuleType:
+            if space is not None:
                 raise UntraceableError(f"it hands {space.__name__} on ({where})")
-            space = None
-            if (held := _held(one, instructions[k + 1 : k + 2], names)) is not None:
-                self.numbers += [item for item in held if type(item) in _NUMBERS]
+            if type(held := _held(one, names)) is frozenset and instructions[k + 1].opname == "CONTAINS_OP":
+                self.numbers += held
             elif one.opname in ("LOAD_ATTR", "LOAD_METHOD"):
                 if one.argval not in _NAMES:
                     raise UntraceableError(f"it uses .{one.argval} ({where})")
             elif one.opname == "LOAD_GLOBAL":
-                value = names.get(one.argval, _STANDARD.get(one.argval))
-                is_module = type(value) is ModuleType and is_own(vars(value), self._root)
-                space = value if is_module or type(value) is EnumType else None
-                if not is_module:
-                    self._read_name(value, one.argval)
+                value = names.get(one.argval, _STANDARD.get(one.argval, NotImplemented))
+                is_called = dis.stack_effect(one.opcode, one.arg, jump=False) == 2
+                if type(value) is ModuleType and is_own(vars(value), self._root):
+                    space = value
+                elif not is_called or id(value) not in _CHANGING:
+                    self.read(value, one.argval)
             elif one.opname in ("LOAD_CONST", "KW_NAMES", "RETURN_CONST", "LOAD_SMALL_INT"):
                 constant = code.co_consts[one.arg] if one.opname == "KW_NAMES" and one.arg is not None else one.argval
                 if type(constant) is tuple and "subok" in constant:  # tables are of a class of their own
@@ -216,31 +197,9 @@ class _Reader:
             before = one
 
 
-def _is_ordered(numbers: Any) -> bool:
-    """Tell if the order of a set is the same in each process."""
-    return all(type(item) in NUMBERS - {str, type(None)} for item in numbers)
-
-
-def _is_plain(enum: Any) -> bool:
-    """Tell if an Enum has nothing but members, and these nothing of their own."""
-    usual = _ENUMS.get(enum.__mro__[1])
-    if usual is None or not {*vars(enum)} <= {*enum.__members__, *vars(usual), "__firstlineno__", "__static_attributes__"}:
-        return False
-    methods = (name for name, value in vars(usual).items() if callable(value) and name[:2] == "__")
-    members = enum.__members__.values()
-    return all(vars(enum).get(name) is vars(usual)[name] for name in methods) and all(
-        vars(m).keys() == vars(usual.ONE).keys() for m in members
-    )
-
-
-def _held(one: dis.Instruction, after: Sequence[dis.Instruction], names: dict[str, Any]) -> Any:
-    """Return numbers and texts of a set that is only asked what is in it, or only gone through if its order is its own."""
-    value: Any = names.get(one.argval) if one.opname == "LOAD_GLOBAL" else one.argval if one.opname == "LOAD_CONST" else None
-    if type(value) not in (set, frozenset) or not after or after[0].is_jump_target:
-        return None
-    if after[0].opname == "CONTAINS_OP" and all(type(item) in NUMBERS for item in value):
-        return value
-    return value if after[0].opname == "GET_ITER" and _is_ordered(value) else None
+def _held(one: dis.Instruction, names: dict[str, Any]) -> Any:
+    """Return the object that an instruction loads by a name or as a constant."""
+    return names.get(one.argval) if one.opname == "LOAD_GLOBAL" else one.argval if one.opname == "LOAD_CONST" else None
 
 
 def _raised(instructions: Sequence[dis.Instruction], start: int, names: dict[str, Any]) -> range:
@@ -273,13 +232,12 @@ def _raised(instructions: Sequence[dis.Instruction], start: int, names: dict[str
 
 def _is_known(one: dis.Instruction, before: Any, after: Any, cells: dict[str, Any], names: dict[str, Any]) -> bool:
     match one.opname:
-        case "IS_OP":  # with None or a member of an Enum only
-            is_constant = type(before) is EnumType or (before.opname == "LOAD_CONST" and before.argval is None)
-            return is_constant and not one.is_jump_target
-        case "CONTAINS_OP" if type(before) is not EnumType:  # in numbers, which have no arrays among them
-            held: Any = {"LOAD_CONST": before.argval, "LOAD_GLOBAL": names.get(before.argval)}.get(before.opname)
-            is_constant = type(held) in (tuple, list, set, frozenset, dict, str) and not one.is_jump_target
-            return is_constant and all(type(item) in NUMBERS for item in held)
+        case "IS_OP":  # with None only
+            return before.opname == "LOAD_CONST" and before.argval is None and not one.is_jump_target
+        case "CONTAINS_OP":  # in numbers, which have no arrays among them
+            held = _held(before, names)
+            is_known = type(held) in (tuple, ReadOnlyList, frozenset, ReadOnlyDict, str) and not one.is_jump_target
+            return is_known and all(type(item) in _SCALARS for item in held)
         case "PUSH_EXC_INFO":  # of `with`, not of `try`
             return bool(after) and after[0].opname == "WITH_EXCEPT_START"
         case "STORE_DEREF":

@@ -8,7 +8,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from evo.approximation.isolation import read_only
 from evo.approximation.traced import (
     FUNCTIONS,
     Traced,
@@ -105,7 +107,7 @@ def _moving(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _part(value: Any, sources: list[Traced], dtype: Any = None) -> Any:
     """An argument with samples in place of arrays of the trace, or with their terms as of a type."""
-    if type(value) in (list, tuple):
+    if isinstance(value, list | tuple):
         return type(value)(_part(item, sources, dtype) for item in value)
     if type(value) is Traced:
         if value.mask is not None:
@@ -172,6 +174,13 @@ class Table(np.ndarray):
     def __getitem__(self, index: Any) -> Any:
         return entries(self, index) if has_traced(index) else super().__getitem__(index)
 
+    def __eq__(self, other: Any) -> Any:  # also of items of lists, which need not be equal to be the same
+        if self is not other and np.may_share_memory(self, other) and self.dtype.kind == "f" and np.isnan(self).any():
+            raise UntraceableError("it compares NaNs that may be one object")
+        return super().__eq__(other)
+
+    __hash__ = None
+
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
         return array[()] if return_scalar else super().__array_wrap__(array, context, False)
 
@@ -184,24 +193,16 @@ class Table(np.ndarray):
         return _take(self, indices, axis)
 
 
-def as_table(value: Any, known: dict[int, Any] | None = None) -> Any:
-    """An array, or those in a container, as tables; anything else as it is. known: tables of objects, which have one each."""
-    if known is not None and id(value) in known:
-        return known[id(value)]
-    table = value
-    if type(value) is np.ndarray:
-        table = value.view(Table)
-    elif type(value) in (list, tuple):
-        items = [as_table(item, known) for item in value]
-        if any(a is not b for a, b in zip(items, value, strict=True)):
-            table = type(value)(items)
-    elif type(value) is dict:
-        entries_of = {key: as_table(item, known) for key, item in value.items()}
-        if any(entries_of[key] is not item for key, item in value.items()):
-            table = entries_of
-    if known is not None:
-        known[id(value)] = table
-    return table
+def as_table(value: Any) -> Any:
+    """An array, or those in a list or tuple, as tables; anything else as it is."""
+    if type(value) in (list, tuple):
+        return type(value)(map(as_table, value))
+    return value.view(Table) if type(value) is np.ndarray else value
+
+
+def as_read_only_table(array: NDArray[Any]) -> Table:
+    """Copy an array as a table."""
+    return read_only(array).view(Table)
 
 
 class _Instead:

@@ -13,7 +13,7 @@ from evo.approximation.dependence import ONE, UNKNOWN, of_terms
 from evo.approximation.exact import exact_language
 from evo.approximation.exact_sweep import PARTS, ExactSweep, Part, parts_of, proof_graphs
 from evo.approximation.graph import as_word, conjuncts, evaluate
-from evo.approximation.plain_code import words_of_plain_code
+from evo.approximation.plain_code import plain
 from evo.approximation.samples import sample
 from evo.approximation.trace import trace
 from evo.approximation.traced import UntraceableError
@@ -83,28 +83,6 @@ def made(x, y):
     z[:] = np.select([x > y, x == y], [x, np.asarray(y, np.uint32)], z)
     quotient, remainder = np.divmod(x, 10)
     return np.array(z) ^ quotient ^ remainder.astype(np.uint32, copy=False)
-
-
-MODE = 0
-
-
-class Doubled:
-    def __enter__(self):
-        global MODE  # noqa: PLW0603 - a function's module may have a state
-        MODE = 1
-
-    def __exit__(self, *_):
-        global MODE  # noqa: PLW0603
-        MODE = 0
-
-
-def by_state(x, y):
-    with Doubled():
-        return twice_if(x) ^ y
-
-
-def twice_if(x):
-    return x * np.uint32(1 + MODE)
 
 
 def columns(x, y):
@@ -186,7 +164,6 @@ exec(
 OTHER.steps()
 RAW = np.arange(256, dtype=np.uint8).view(np.bool_)  # whose bytes are other numbers than 0 and 1
 FUNCTIONS = {
-    "by the state of its module": by_state,
     "written through views": written_through_views,
     "moved elements": moved_elements,
     "tables of several axes": of_several_axes,
@@ -406,7 +383,7 @@ def raises(x):
 )
 def test_what_is_not_elementwise_is_no_graph(function):
     with pytest.raises(UntraceableError):
-        _ = words_of_plain_code(function), trace(function, [np.arange(4, dtype=np.uint32)])
+        trace(plain(function)[0], [np.arange(4, dtype=np.uint32)])
 
 
 RARELY_OTHER = """
@@ -462,26 +439,22 @@ def test_a_graph_is_its_function_at_numbers_of_its_code_too(name, monkeypatch):
     np.testing.assert_array_equal(evaluate(outputs, words)[0], function(*words)[0])
 
 
-LAZY, READY = np.zeros(4, np.uint32), False
+LAZY = np.zeros(4, np.uint32)
 
 
 def makes_its_table(x):
-    global LAZY, READY
-    if not READY:
-        LAZY, READY = np.arange(4, dtype=np.uint32), True
+    LAZY[:] = np.arange(4)
     return LAZY[x & 3]
 
 
-def test_a_module_is_as_the_function_leaves_it():
-    before = {name: value for name, value in globals().items() if name not in ("LAZY", "READY")}
-    words = [np.arange(4, dtype=np.uint32)]
-    with pytest.raises(UntraceableError, match="changes what its module holds"):  # at the call with arrays
-        trace(makes_its_table, words)
-    assert READY and type(LAZY) is np.ndarray
-    np.testing.assert_array_equal(LAZY, np.arange(4))
-    with pytest.raises(UntraceableError):
-        trace(raises, [np.arange(4, dtype=np.uint32)])
-    assert {name: value for name, value in globals().items() if name not in ("LAZY", "READY")} == before
+def test_a_trace_leaves_its_module_as_it_is():
+    words, before = [np.arange(4, dtype=np.uint32)], {**globals()}
+    with pytest.raises(UntraceableError, match="read-only"):
+        trace(plain(makes_its_table)[0], words)
+    assert LAZY.flags.writeable and not LAZY.any()
+    [term] = trace(lambda x: entries(x, x), words)
+    np.testing.assert_array_equal(evaluate([term], words)[0], entries(*words, *words))
+    assert globals() == before
 
 
 def test_conditions_are_taken_apart():
