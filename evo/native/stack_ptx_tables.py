@@ -3,6 +3,7 @@
 Owns those layouts and the memory that C gets the addresses of. Knows nothing of lowering.
 """
 
+import weakref
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -65,8 +66,19 @@ class ConnectionTables(NamedTuple):
     names: Strings
 
 
+_made: dict[int, InstructionSetTables] = {}  # by id of sets that are alive; a set of hundreds takes 10 ms
+
+
 def instruction_set_tables(instruction_set: Any) -> InstructionSetTables:
-    """The tables of an `evo.instructions.InstructionSet`. Raises ValueError if the C structs cannot hold it."""
+    """The tables of an `evo.instructions.InstructionSet`, made once. Raises ValueError if the C structs cannot hold it."""
+    key = id(instruction_set)
+    if (tables := _made.get(key)) is None:
+        tables = _made[key] = _tables(instruction_set)
+        weakref.finalize(instruction_set, _made.pop, key, None)
+    return tables
+
+
+def _tables(instruction_set: Any) -> InstructionSetTables:
     instructions, specials = instruction_set.instructions, instruction_set.special_registers
     descriptors = np.zeros(len(instructions), _DESCRIPTOR)
     # Unused entries hold the number of argument types.
