@@ -7,6 +7,7 @@ import hashlib
 import os
 import sys
 import sysconfig
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
@@ -49,6 +50,7 @@ def sources() -> str:
     return hashlib.sha256(repr(facts).encode()).hexdigest()
 
 
+@cache  # of thousands of modules, at each proof
 def is_own(file: Any) -> bool:
     """Tell if a module's file is the user's own, not an installed one."""
     path = Path(file or _STDLIB / "builtins")
