@@ -12,6 +12,7 @@ from evo.language.program import parse_program
 from evo.language.real_programs import language
 from evo.regression.defaults import FUNCTIONS
 
+pytestmark = pytest.mark.usefixtures("searched_only")
 X = np.random.default_rng(1).uniform(0.5, 2.0, (150, 2))
 Y = np.sin(np.exp(X[:, 0])) * np.sin(3.0 * X[:, 1]) + np.exp(X[:, 1] - np.sin(X[:, 0]))
 

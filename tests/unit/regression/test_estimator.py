@@ -26,8 +26,11 @@ def regressor(max_evaluations: int = 6000, **parameters) -> evo.SymbolicRegresso
     return evo.SymbolicRegressor(max_time=None, max_evaluations=max_evaluations, random_state=1, **parameters)
 
 
+pytestmark = pytest.mark.usefixtures("searched_only")
+
+
 @pytest.fixture(scope="module")
-def fitted() -> evo.SymbolicRegressor:
+def fitted(searched_only) -> evo.SymbolicRegressor:
     noisy = Y + 0.3 * np.random.default_rng(2).normal(size=len(Y)) + np.sin(3.0 * X[:, 2])
     return regressor(20_000).fit(X, noisy)
 
@@ -266,32 +269,6 @@ def test_a_fit_leaves_older_objects_out_of_garbage_collections_and_then_all_as_i
         gc.unfreeze()
 
 
-def test_the_seed_decides_everything_and_threads_and_the_order_of_rows_nothing():
-    noisy = Y + np.random.default_rng(5).normal(size=len(Y)).round(1)  # rounded: some targets are equal
-    first = regressor(2000, n_jobs=1, warm_start=True).fit(X, noisy)
-    order = np.random.default_rng(3).permutation(len(Y))
-    same = regressor(2000, n_jobs=2).fit(X[order], noisy[order])
-    other = regressor(2000, n_jobs=1, warm_start=True).set_params(random_state=2).fit(X, noisy)
-    pd.testing.assert_frame_equal(first.equations_, same.equations_, check_exact=True)
-    assert not np.array_equal(first._elites, other._elites)
-
-
-def test_integer_weights_are_repeated_rows():
-    weights = np.random.default_rng(4).integers(0, 4, len(Y))
-    noisy = Y + np.random.default_rng(5).normal(size=len(Y))
-    weighted = regressor(2000).fit(X, noisy, sample_weight=weights)
-    order = np.random.default_rng(3).permutation(weights.sum())
-    repeated = regressor(2000).fit(X.repeat(weights, axis=0)[order], noisy.repeat(weights)[order])
-    pd.testing.assert_frame_equal(weighted.equations_, repeated.equations_, check_exact=True)
-
-
-def test_only_the_ratios_of_weights_count():
-    weights = np.random.default_rng(6).uniform(0.1, 5.0, len(Y))
-    first, *others = (regressor(400).fit(X, Y, sample_weight=weights * factor) for factor in (1.0, 2.0**-990, 2.0**1000))
-    for other in others:
-        pd.testing.assert_frame_equal(first.equations_, other.equations_, check_exact=True)
-
-
 @pytest.mark.parametrize("size", [1e-300, 1e304])
 def test_a_target_whose_squares_float64_cannot_hold_is_fitted(size):
     with pytest.warns(UserWarning, match="y: float64 cannot hold its squares; losses are those of y/"):
@@ -342,12 +319,6 @@ def test_exact_data_of_any_kind_is_fitted(y):
     x = np.linspace(-3.0, 3.0, 80)
     model = regressor().fit(x[:, None], y(x))
     np.testing.assert_allclose(model.predict(x[:, None]), y(x), atol=1e-5 * np.ptp(y(x)))
-
-
-@pytest.mark.parametrize("y", [np.exp, lambda x: 1e13 * np.exp(-9000.0 / x), lambda x: 3.0 * x**40])
-def test_a_law_over_tens_of_decades_is_found(y):
-    x = np.random.default_rng(7).uniform(20.0, 300.0, 40)
-    np.testing.assert_allclose(regressor(1).fit(x[:, None], y(x)).predict(x[:, None]), y(x), rtol=1e-9)
 
 
 def test_a_law_with_noise_in_proportion_is_found():

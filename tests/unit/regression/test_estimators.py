@@ -16,6 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import evo
 from evo.regression.parameters import shared_seconds
 
+pytestmark = pytest.mark.usefixtures("searched_only")
 LIMITS = {"max_time": None, "max_evaluations": 3000, "random_state": 1}
 FEW = LIMITS | {"max_evaluations": 200}  # where no law need be found
 RNG = np.random.default_rng(1)

@@ -1,6 +1,7 @@
-"""Guesses before a search: forms that a person would fit, with the numbers of least squares."""
+"""Guesses before a search: forms that a person would fit, with the numbers of least squares; and fits that begin with them."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import LinearRegression
 
@@ -88,6 +89,45 @@ def test_strange_data_gives_finite_formulas_or_none(columns, target):
 def test_a_law_of_three_exponents_is_found_at_once():
     columns = np.stack([X0, X1, X2], axis=1)
     target = 1.4 * X0**0.31 * X1**0.52 * X2**-0.17
-    model = SymbolicRegressor(max_time=None, max_evaluations=5000, random_state=1).fit(columns, target)
+    model = regressor(5000).fit(columns, target)
     assert np.abs(model.predict(columns) / target - 1.0).max() < 1e-9
     assert model.get_best()["complexity"] <= 12
+
+
+def regressor(max_evaluations: int, **parameters) -> SymbolicRegressor:
+    return SymbolicRegressor(max_time=None, max_evaluations=max_evaluations, random_state=1, **parameters)
+
+
+X, Y = np.stack([X0, X1], axis=1)[:120], 3.0 + 2.0 * X0[:120] * X1[:120]
+NOISY = Y + np.random.default_rng(5).normal(size=120).round(1)  # rounded: some targets are equal
+
+
+def test_the_seed_decides_everything_and_threads_and_the_order_of_rows_nothing():
+    first = regressor(2000, n_jobs=1, warm_start=True).fit(X, NOISY)
+    order = np.random.default_rng(3).permutation(120)
+    same = regressor(2000, n_jobs=2).fit(X[order], NOISY[order])
+    other = regressor(2000, n_jobs=1, warm_start=True).set_params(random_state=2).fit(X, NOISY)
+    pd.testing.assert_frame_equal(first.equations_, same.equations_, check_exact=True)
+    assert not np.array_equal(first._elites, other._elites)
+
+
+def test_integer_weights_are_repeated_rows():
+    weights = np.random.default_rng(4).integers(0, 4, 120)
+    weighted = regressor(2000).fit(X[:, :1], NOISY, sample_weight=weights)
+    order = np.random.default_rng(3).permutation(weights.sum())
+    repeated = regressor(2000).fit(X[:, :1].repeat(weights, axis=0)[order], NOISY.repeat(weights)[order])
+    pd.testing.assert_frame_equal(weighted.equations_, repeated.equations_, check_exact=True)
+
+
+def test_only_the_ratios_of_weights_count():
+    weights = np.random.default_rng(6).uniform(0.1, 5.0, 120)
+    models = (regressor(400).fit(X[:, :1], Y, sample_weight=weights * factor) for factor in (1.0, 2.0**-990, 2.0**1000))
+    first, *others = models
+    for other in others:
+        pd.testing.assert_frame_equal(first.equations_, other.equations_, check_exact=True)
+
+
+@pytest.mark.parametrize("y", [np.exp, lambda x: 1e13 * np.exp(-9000.0 / x), lambda x: 3.0 * x**40])
+def test_a_law_over_tens_of_decades_is_found(y):
+    x = np.random.default_rng(7).uniform(20.0, 300.0, 40)
+    np.testing.assert_allclose(regressor(1).fit(x[:, None], y(x)).predict(x[:, None]), y(x), rtol=1e-9)

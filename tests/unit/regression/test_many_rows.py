@@ -9,6 +9,7 @@ from evo.evaluate.sampling import spread
 from evo.regression.scaling import fitted_scaling, fitted_to_all
 from evo.regression.tables import growing
 
+pytestmark = pytest.mark.usefixtures("searched_only")
 RNG = np.random.default_rng(1)
 NUM_ROWS, MOST = 6000, 2048
 X = RNG.uniform(0.5, 2.0, (NUM_ROWS, 3))
@@ -21,7 +22,7 @@ def regressor(**parameters) -> evo.SymbolicRegressor:
 
 
 @pytest.fixture(scope="module")
-def fitted() -> evo.SymbolicRegressor:
+def fitted(searched_only) -> evo.SymbolicRegressor:
     return regressor().fit(X, Y)
 
 
