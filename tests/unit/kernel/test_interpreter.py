@@ -41,6 +41,10 @@ def num_registers(cubin: bytes) -> int:
     return max(struct.unpack("<I", each)[0] for each in found)
 
 
+def spills(lines: list[str]) -> list[str]:
+    return [line for line in lines if re.search(r"\b(LDL|STL)\b", line)]
+
+
 def resident_warps(target: str, registers: int, layout: Layout) -> int:
     threads, blocks, shared_kib = MULTIPROCESSORS[target]
     warps = layout.block_size // 32
@@ -87,7 +91,9 @@ def test_a_step_takes_one_branch_and_few_instructions_as_do_sums(disassemble, ta
 def test_values_in_registers_take_fewer_slots_and_leave_sixteen_warps(disassemble, target, slots, sums):
     made = interpreter(LANGUAGE, target, True, MIX, in_registers=True)
     cubin = assemble(made.ptx, options(target))
-    sass = Sass(disassemble(cubin)["interpret"])
+    lines = disassemble(cubin)["interpret"]
+    sass = Sass(lines)
+    assert not spills(lines)
     assert resident_warps(target, num_registers(cubin), made.layout) == 16
     words = random_programs(LANGUAGE, MIX, 1000, (60, 100))
     _, num_instructions = LANGUAGE.lowering.analyze(words)
@@ -99,13 +105,12 @@ def test_values_in_registers_take_fewer_slots_and_leave_sixteen_warps(disassembl
     assert (3 * 4 * waiting.issued + 3 * idle.issued + summing.issued) / 4 < sums
 
 
-@pytest.mark.parametrize(
-    ("target", "sums"), [pytest.param(target, False, marks=pytest.mark.slow) for target in MULTIPROCESSORS] + [("sm_90", True)]
-)
+@pytest.mark.slow  # each takes the assembler 10 s
+@pytest.mark.parametrize(("target", "sums"), [*((target, False) for target in MULTIPROCESSORS), ("sm_90", True)])
 def test_no_register_of_all_instructions_is_spilled(disassemble, target, sums):
     made = interpreter(LANGUAGE, target, sums, in_registers=True)
     lines = disassemble(assemble(made.ptx, options(target)))["interpret"]
-    assert len(lines) > 10_000 and not any(re.search(r"\b(LDL|STL)\b", line) for line in lines)
+    assert len(lines) > 10_000 and not spills(lines)
 
 
 def test_too_many_vectors_or_instructions_have_no_kernel_in_registers():
