@@ -71,7 +71,7 @@ def hinged(columns: dict[str, Row], y: Row, root: Row) -> dict[str, Row]:
     for x, z in itertools.combinations(inputs, 2):
         kinds += [_Hinge("", x, z, slope * float(np.ptp(inputs[x]) / np.ptp(inputs[z]))) for slope in _SLOPES]
     tried = [replace(kind, knot=knot) for kind in kinds for knot in _places(kind.side(inputs))]
-    tried = [hinge for hinge in tried if hinge.is_seen(inputs)]
+    tried = [hinge for hinge in tried if hinge.is_seen(inputs) and np.isfinite(hinge.derivatives(inputs)).all()]
     deviations = np.sort((root * (y - np.median(y))) ** 2)
     if not tried or deviations[:-SPAN].sum() < LEAST_SEEN * deviations.sum():
         return {}
@@ -127,6 +127,8 @@ def _step(hinges: list[_Hinge], lines: Row, inputs: dict[str, Row], y: Row, root
 
 
 def _solved(matrix: Row, y: Row, root: Row) -> Row:
-    """Coefficients of the rows whose sum is nearest to y."""
+    """Coefficients of the rows whose sum is nearest to y; 0 where a row overflows."""
+    if not np.isfinite(matrix).all():
+        return np.zeros(len(matrix))
     sizes = np.maximum(np.abs(matrix).max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
     return np.asarray(np.linalg.lstsq((matrix / sizes * root).T, root * y, rcond=1e-13)[0] / sizes[:, 0])
