@@ -1,6 +1,7 @@
 """Exact functions: words to words, by name or in Python over NumPy arrays.
 
-Owns the zoo, preconditions and bits that do not matter. Knows nothing of programs.
+Owns the zoo, preconditions and bits that do not matter. Knows nothing of programs. Slightly long: all that a function may be
+asked for is checked when it is named.
 """
 
 import ast

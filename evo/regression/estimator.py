@@ -86,7 +86,7 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
         functions: names out of add, sub, mul, div, rcp, sin, cos, exp2, log2, sqrt, tanh, abs, neg, min, max, exp, log, log10,
             pow, square, cube, tan, sigmoid, inv, sign, cbrt, sinh, cosh, floor, round, ceil, mod, greater, less, cond (its second
             argument where the first is above 0, else 0) and where (the same, else its third), or `+ - * / ^`; or a mapping from
-            names to how often they are drawn; None: the first ten, and max where a law has pieces. A mapping may also define
+            names to how often they are drawn; None: the first ten, and max and min where a law bends. A mapping may also define
             functions of up to three arguments, such as `{"sq(x)": "x*x"}`, beside the others or the first ten; `equations_` has
             their names where a formula has just that in it, SymPy and LaTeX what they stand for.
         max_length: words of a program.

@@ -205,7 +205,7 @@ def _sums(link: _Link, terms: tuple[list[str], Row, Row], y: Row, root: Row, mos
         error = left
         least_part = DUST * np.abs(coefficients[1:]).max()
         pairs = zip(coefficients[1:], chosen, strict=True)
-        parts = [f"{c / sizes[i]:.{DIGITS}g}*{names[i]}" for c, i in pairs if abs(c) > least_part]
+        parts = [f"{c / sizes[i]:.{DIGITS}g}*{names[i]}" for c, i in pairs if abs(c) > least_part and np.isfinite(c / sizes[i])]
         texts.append(" + ".join([f"{coefficients[0]:.{DIGITS}g}"] * link.has_constant + parts))
     return [*dict.fromkeys(texts)]
 

@@ -65,8 +65,8 @@ def hinged(columns: dict[str, Row], y: Row, root: Row) -> dict[str, Row]:
     """
     inputs = {name: x for name, x in columns.items() if 0.0 < np.ptp(x) < np.inf}
     terms = inputs | {f"{a}*{b}": inputs[a] * inputs[b] for a, b in itertools.combinations_with_replacement(inputs, 2)}
+    terms = {name: values for name, values in terms.items() if np.isfinite(values).all()}
     lines = np.array([np.ones_like(y), *terms.values()])
-    lines = lines[np.isfinite(lines).all(axis=1)]
     kinds = [_Hinge(factor, x, "", 0.0) for x in inputs for factor in ("", *inputs) if factor != x]
     for x, z in itertools.combinations(inputs, 2):
         kinds += [_Hinge("", x, z, slope * float(np.ptp(inputs[x]) / np.ptp(inputs[z]))) for slope in _SLOPES]
